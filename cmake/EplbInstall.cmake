@@ -1,0 +1,4 @@
+include_guard()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/data/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/eplb FILES_MATCHING PATTERN "*.json")
+file(GLOB man_pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.1)
+install(FILES ${man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

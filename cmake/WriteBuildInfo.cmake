@@ -1,0 +1,5 @@
+execute_process(COMMAND git -C ${SOURCE_DIR} rev-parse --short=12 HEAD OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+if(failed)
+  set(commit "unknown")
+endif()
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "#pragma once\n#define EPLB_VERSION \"${VERSION}\"\n#define EPLB_COMMIT \"${commit}\"\n")

@@ -1,0 +1,51 @@
+#include "cli/progress_bar.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "cli/app.hpp"
+
+namespace eplb::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Bar {
+    std::string what;
+    Clock::time_point started = Clock::now(), drawn = started;
+    bool visible = false;
+
+    void draw(int done, int total, double best) {
+        const auto now = Clock::now();
+        if (now - started < std::chrono::seconds(1) || now - drawn < std::chrono::milliseconds(100)) return;
+        drawn = now;
+        visible = true;
+        constexpr int width = 30;
+        const int filled = total > 0 ? static_cast<int>(static_cast<long long>(width) * done / total) : 0;
+        const std::string figure = best > 0 ? fmt::format(", best {:.4f}", best) : std::string();
+        fmt::print(stderr, "\r{} [{:<{}}] {}/{}{}\033[K", what, std::string(static_cast<std::size_t>(filled), '#'),
+                   width, done, total, figure);
+        std::fflush(stderr);
+    }
+    ~Bar() {
+        if (visible) std::fputs("\r\033[K", stderr);
+    }
+};
+
+}  // namespace
+
+Progress progress_bar(std::string what) {
+    Progress progress;
+    progress.stop_requested = stop_requested;
+    if (isatty(STDERR_FILENO)) {
+        auto bar = std::make_shared<Bar>();
+        bar->what = std::move(what);
+        progress.report = [bar](int done, int total, double best) { bar->draw(done, total, best); };
+    }
+    return progress;
+}
+
+}  // namespace eplb::cli

@@ -1,0 +1,38 @@
+// How the user wants count files read and what he knows about them: the reading flags of eplb-validate, eplb-fit and
+// eplb-score.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace eplb {
+
+enum class Reduction { unknown, reduced, per_rank };  // are the counts already summed over the ranks?
+enum class PtReader { native, libtorch };
+
+struct CountOptions {
+    std::vector<std::string> files;      // paths, "-" is stdin
+    std::optional<std::string> format;   // name in the table of counts_io; sniffed when absent
+    std::optional<std::string> dataset;  // HDF5 data set
+    std::optional<int> layers, experts, dense_layers, top_k, ranks;
+    std::optional<std::int64_t> expect_total;
+    Reduction reduction = Reduction::unknown;
+    PtReader pt_reader = PtReader::native;
+    bool cross_check_libtorch = false;
+};
+
+constexpr const char* name_of(Reduction reduction) {
+    switch (reduction) {
+        case Reduction::unknown:
+            return "unknown";
+        case Reduction::reduced:
+            return "reduced";
+        case Reduction::per_rank:
+            return "per-rank";
+    }
+    return "unknown";
+}
+
+}  // namespace eplb

@@ -1,0 +1,17 @@
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+namespace eplb {
+
+Error::Error(ErrorCode code, std::string where, std::string what, std::string hint)
+    : code_(code), where_(std::move(where)), message_(std::move(what)), hint_(std::move(hint)) {
+    line_ = fmt::format("{}{}{}{}", where_, where_.empty() ? "" : ": ", message_,
+                        hint_.empty() ? "" : fmt::format(" ({})", hint_));
+}
+
+Error Error::inside(std::string_view outer) const {
+    return {code_, where_.empty() ? std::string(outer) : fmt::format("{}: {}", outer, where_), message_, hint_};
+}
+
+}  // namespace eplb
