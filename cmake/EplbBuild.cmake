@@ -55,6 +55,7 @@ function(eplb_program name)
 endfunction()
 
 # eplb_test(NAME DEPENDS library... [LABELS label...]): Catch2 program test_NAME from every .cpp of this folder, each case one CTest test.
+# Catch2 exits with the number of failed assertions, so no exit code can mean "skipped"; a test says it in words (WARN).
 function(eplb_test name)
   cmake_parse_arguments(arg "" "" "DEPENDS;LABELS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
@@ -62,7 +63,8 @@ function(eplb_test name)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(test_${name} PRIVATE ${arg_DEPENDS} Catch2::Catch2WithMain eplb_flags)
   target_compile_definitions(test_${name} PRIVATE EPLB_SOURCE_DIR="${PROJECT_SOURCE_DIR}" EPLB_SHARED_DIR="${EPLB_SHARED_DIR}")
-  catch_discover_tests(test_${name} TEST_PREFIX "${name}: " PROPERTIES LABELS "unit;${arg_LABELS}" SKIP_RETURN_CODE 4)
+  catch_discover_tests(test_${name} TEST_PREFIX "${name}: " PROPERTIES LABELS "unit;${arg_LABELS}"
+                       SKIP_REGULAR_EXPRESSION "skipped: no folder with real counts")
 endfunction()
 
 # eplb_use_openmp(TARGET): OpenMP over layers; without it the same loops run serially and give the same bytes.
