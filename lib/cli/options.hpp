@@ -6,15 +6,10 @@
 #include <CLI/Formatter.hpp>
 #include <string>
 
+#include "cli/common_options.hpp"
 #include "core/count_options.hpp"
 
 namespace eplb::cli {
-
-struct CommonOptions {
-    bool json = false;  // one JSON object on stdout and nothing else
-    int threads = 0;    // 0: as many as the machine has
-    int verbosity = 0;  // number of -v
-};
 
 // Adds --json, --threads, -v and --version; `examples` are two command lines shown at the end of --help.
 void add_common_options(CLI::App& app, CommonOptions& options, const std::string& examples);
