@@ -1,0 +1,89 @@
+// The manifest beside a layout: where the layout comes from and what it was found to be worth. Byte-equal on re-runs:
+// no dates, host names or paths.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/count_options.hpp"
+#include "core/geometry.hpp"
+#include "core/layout.hpp"
+
+namespace eplb {
+
+inline constexpr int manifest_format_version = 1;
+
+struct ManifestCountFile {
+    std::string name;  // base name
+    std::string sha256;
+    std::int64_t total = 0;             // sum of all counts
+    int record_slots = 0;               // of this file, zero ones included
+    std::vector<int> fitted, held_out;  // record slots of this file, ascending
+};
+
+// One figure block: a layout under a dispatch model on a part of the record slots. Means and worst over scored layers.
+struct ManifestScore {
+    std::string layout;    // "fitted", "trivial", "random", "current"
+    std::string dispatch;  // model name
+    std::string part;      // "fit", "holdout", "all"
+    int layers_scored = 0;
+    double step_mean = 0, step_worst = 0, window_mean = 0, window_worst = 0;  // max/mean
+};
+
+// Per layer, on the fitted record slots under the even split; absent for a layer without counts.
+struct ManifestLayer {
+    double window = 0, window_lower_bound = 0;  // max/mean
+    double step = 0;
+    std::optional<double> step_lower_bound;
+    bool kept = false;  // the current row was kept (--min-gain)
+};
+
+struct ManifestVerdict {
+    std::string decision;  // "recommend-trial", "not-now", "insufficient-evidence"
+    std::string against;   // "trivial", or the base name of the current layout
+    std::vector<std::string> reasons;
+    std::optional<double> gain, gain_spread;
+    std::vector<int> worse_layers;
+};
+
+struct Manifest {
+    std::string layout_sha256;  // of the layout file's bytes
+    std::string map_hash;       // map_hash() of the layout
+    std::optional<std::string> dispatch_table_sha256;
+    Geometry geometry;
+
+    std::vector<ManifestCountFile> counts;
+    Reduction reduction = Reduction::unknown;
+    std::string holdout;     // how the record slots were split: "interleave", "halves", "none"
+    bool refit_all = false;  // fitted on all record slots after the split was scored
+
+    // Every known key in its order, "not-observed" where nothing was given.
+    std::vector<std::pair<std::string, std::string>> scenario;
+
+    std::string policy, objective, effort, dispatch;
+    std::uint64_t seed = 0;
+    std::string tool_version, tool_commit, command_line;  // canonical: no paths, threads or verbosity
+
+    std::vector<ManifestScore> scores;
+    std::vector<std::optional<ManifestLayer>> layers;  // [L]
+    std::optional<ManifestVerdict> verdict;
+    std::vector<std::string> notes;
+};
+
+// JSON, keys in a fixed order, ends with a newline.
+std::string encode_manifest(const Manifest& manifest);
+
+// Throws Error{input} with the JSON path for unknown, duplicate or missing keys and for values out of range.
+Manifest read_manifest(const std::string& path);
+
+// The manifest beside a layout file, if there is one. Throws Error{input} when it cannot be read, or when it belongs to
+// another layout file (`layout_sha256` differs).
+std::optional<Manifest> find_manifest(const std::string& layout_path, const std::string& layout_sha256);
+
+// SHA-256 over E, R, S and the map as little-endian int32: equal for equal layouts, however the file is written.
+std::string map_hash(const Layout& layout);
+
+}  // namespace eplb
