@@ -47,4 +47,8 @@ std::span<const FitPolicy> fit_policies();
 // Throws Error{usage} that lists the names.
 const FitPolicy& find_fit_policy(std::string_view name);
 
+// Runs a policy. Throws Error{infeasible} for a geometry without a legal layout, Interrupted when asked to stop, and
+// Error{internal} when the counts do not have the shape of the geometry or the policy gave an illegal layout.
+FitResult fit(const FitPolicy& policy, const FitProblem& problem);
+
 }  // namespace eplb
