@@ -1,8 +1,6 @@
 // Dispatch models: the rule that picks, for a token on a source rank, the replica that serves it.
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -15,14 +13,14 @@ namespace eplb {
 
 // What a model needs to know about the deployment beside the layout.
 struct DispatchContext {
-    std::optional<int> nodes;              // hosts that the ranks are spread over, contiguously
-    int tensor_parallel = 1;               // vllm-ascend's TP variant
-    std::vector<double> source_weights;    // [R] share of the traffic each source rank sends, sums to 1; empty: equal
+    std::optional<int> nodes;              // hosts that the ranks are spread over, contiguously; divides R
+    int tensor_parallel = 1;               // --tp: vllm-ascend's TP variant
+    std::vector<double> source_weights;    // [R] traffic that each source rank sends, in any unit; empty: equal
     const DispatchTable* table = nullptr;  // for the model "table"
 };
 
-// Shares of every physical slot in its expert's traffic, [L, P] row-major; the shares of one expert's replicas sum
-// to 1.
+// Shares of every physical slot in its expert's traffic, [L, P] row-major; the shares of one expert's replicas, added
+// in slot order, are exactly 1.
 struct ReplicaShares {
     int layers = 0, slots = 0;
     std::vector<double> values;
@@ -36,15 +34,31 @@ struct ReplicaShares {
     }
 };
 
-// One line of the table of models. The layout covers every expert in every row.
+// One source rank, with what its choice may depend on.
+struct DispatchSource {
+    int rank = 0;             // EP rank of the tokens
+    int slots_per_rank = 1;   // S
+    int ranks_per_node = 1;   // R / nodes
+    int tensor_parallel = 1;  // --tp
+
+    int rank_of(SlotId slot) const { return slot.value / slots_per_rank; }
+    int node_of(SlotId slot) const { return rank_of(slot) / ranks_per_node; }
+    int node() const { return rank / ranks_per_node; }
+};
+
+// One line of the table of models.
 struct DispatchModel {
-    std::string_view name;     // --dispatch NAME
-    std::string_view summary;  // one line for help and docs
-    bool needs_nodes = false;  // --nodes must be given
-    // Static models: the table of every source rank, [R, L, E]. Null where the choice is made per token.
+    std::string_view name;              // --dispatch NAME
+    std::string_view summary;           // one line for help and docs
+    bool needs_nodes = false;           // --nodes must be given
+    bool uses_tensor_parallel = false;  // --tp changes what it does
+    // The part of `replicas` (all slots of `expert` in the row, ascending, not empty) that the source rank sends to:
+    // one of them, or all, each equally often in expectation. Null for "table", whose choice is no function of the
+    // replicas.
+    std::span<const SlotId> (*targets)(const DispatchSource& source, std::span<const SlotId> replicas,
+                                       int expert) = nullptr;
+    // Static models: the table that the engine builds, [R, L, E]. Null where the choice is made per token.
     DispatchTable (*table)(const Layout& layout, const DispatchContext& context) = nullptr;
-    // Expected shares. Static models may leave it null: shares then follow from the table and the source weights.
-    ReplicaShares (*shares)(const Layout& layout, const DispatchContext& context) = nullptr;
 };
 
 std::span<const DispatchModel> dispatch_models();
@@ -52,8 +66,21 @@ std::span<const DispatchModel> dispatch_models();
 // Throws Error{usage} that lists the names.
 const DispatchModel& find_dispatch_model(std::string_view name);
 
-// The shares under a model. Throws Error{usage} when the context lacks what the model needs, Error{input} when an
-// expert of a row has no replica or the context does not fit the layout.
+// The table of every source rank under a static model. Throws Error{usage} when the model has no table or the context
+// lacks what it needs, Error{input} when an expert of a row has no replica.
+DispatchTable dispatch_table(const DispatchModel& model, const Layout& layout, const DispatchContext& context);
+
+// The shares under a model: from its table where it has one, else expected. Throws as dispatch_table does.
 ReplicaShares replica_shares(const DispatchModel& model, const Layout& layout, const DispatchContext& context);
+
+// The source ranks of a deployment, [R]. Throws Error{usage} when the context is not one (--nodes that does not divide
+// R, --tp below 1).
+std::vector<DispatchSource> dispatch_sources(const Geometry& geometry, const DispatchContext& context);
+
+// Expected shares of one expert's replicas when every source sends the same traffic: a function of the expert's
+// replicas alone, as a fit needs it. A seeded fill counts with its mean. `shares` has the size of `replicas`, which are
+// ascending. The model has `targets`.
+void expected_shares(const DispatchModel& model, std::span<const DispatchSource> sources,
+                     std::span<const SlotId> replicas, int expert, std::span<double> shares);
 
 }  // namespace eplb

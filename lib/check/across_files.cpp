@@ -1,0 +1,92 @@
+// What only several files together can show.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "check/counts.hpp"
+#include "check/counts/checks.hpp"
+
+namespace eplb {
+namespace {
+
+using check::Findings;
+
+void check_geometry_agrees(std::span<const CountReport> reports, Findings& findings) {
+    const CountReport* first = nullptr;
+    for (const CountReport& report : reports) {
+        if (report.layers == 0) continue;  // not even a shape
+        if (!first) first = &report;
+        if (report.layers == first->layers && report.experts == first->experts) continue;
+        findings.push_back({Severity::error, "FILES_DISAGREE", fmt::format("{} and {}", first->path, report.path),
+                            fmt::format("{} layers x {} experts and {} layers x {} experts", first->layers,
+                                        first->experts, report.layers, report.experts),
+                            "give files of one model only"});
+        return;
+    }
+}
+
+bool same_content(const CountStatistics& a, const CountStatistics& b) {
+    return a.layers == b.layers && a.experts == b.experts && a.total == b.total && a.slot_hashes == b.slot_hashes;
+}
+
+// FIELD-LOG B2; DESIGN 2: identical content twice is refused, in whatever container it comes.
+void check_content_differs(std::span<const CountReport> reports, Findings& findings) {
+    for (std::size_t later = 1; later < reports.size(); ++later) {
+        for (std::size_t earlier = 0; earlier < later; ++earlier) {
+            const CountReport &a = reports[earlier], &b = reports[later];
+            if (!a.statistics || !b.statistics || !same_content(*a.statistics, *b.statistics)) continue;
+            findings.push_back({Severity::error, "IDENTICAL_FILES", fmt::format("{} and {}", a.path, b.path),
+                                "the same counts twice", "give each window once"});
+            break;
+        }
+    }
+}
+
+void check_reduction_stated(std::span<const CountReport> reports, Findings& findings) {
+    int unknown = 0;
+    for (const CountReport& report : reports) unknown += report.reduction == Reduction::unknown;
+    if (unknown == 0) return;
+    findings.push_back(
+        {Severity::error, "REDUCTION_NOT_STATED", "",
+         fmt::format("{} of {} files do not say whether their counts are summed over the ranks", unknown,
+                     reports.size()),
+         "say --reduction reduced (windows of one deployment) or per-rank (one window, a file per rank)"});
+}
+
+void check_sum_of_totals(std::span<const CountReport> reports, const CountOptions& options, Findings& findings) {
+    if (!options.expect_total) return;
+    std::int64_t total = 0;
+    for (const CountReport& report : reports) {
+        if (!report.statistics) return;  // no sum without every file
+        if (__builtin_add_overflow(total, report.statistics->total, &total)) {
+            findings.push_back({Severity::error, "SUM_TOO_LARGE", "", "the sum of the files is above 2^63 - 1",
+                                "these are no counts of tokens; look at the type and the byte order of the files"});
+            return;
+        }
+    }
+    for (Finding& finding : check::unexpected_total(total, *options.expect_total)) {
+        findings.push_back(std::move(finding));
+    }
+}
+
+constexpr std::array<std::string_view, 5> codes{"FILES_DISAGREE", "IDENTICAL_FILES", "REDUCTION_NOT_STATED",
+                                                "UNEXPECTED_TOTAL", "SUM_TOO_LARGE"};
+
+}  // namespace
+
+std::vector<Finding> check_counts_together(std::span<const CountReport> reports, const CountOptions& options) {
+    Findings findings;
+    if (reports.size() < 2) return findings;
+    check_geometry_agrees(reports, findings);
+    check_content_differs(reports, findings);
+    check_reduction_stated(reports, findings);
+    check_sum_of_totals(reports, options, findings);
+    sort_by_severity(findings);
+    return findings;
+}
+
+std::span<const std::string_view> across_files_codes() {
+    return codes;
+}
+
+}  // namespace eplb

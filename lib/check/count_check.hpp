@@ -1,0 +1,46 @@
+// What a check of a count file is given, and the table of checks.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "check/count_statistics.hpp"
+#include "core/count_options.hpp"
+#include "core/error.hpp"
+#include "core/finding.hpp"
+#include "core/tensor.hpp"
+
+namespace eplb {
+
+struct CountContext {
+    const std::string& path;            // as given, "-" is stdin
+    const Tensor& tensor;               // [record slots, layers, experts]
+    const CountOptions& options;        // what the user knows about the file
+    Reduction reduction;                // what the format says by definition, else what the user says
+    bool reduced_by_format;             // the format defines its counts as reduced
+    const CountStatistics& statistics;  // empty before stage `sums`
+    const Error* refused;               // stage `values`: why no statistics could be gathered, else null
+};
+
+// What a check can rely on; the stages run in this order. An error finding of `shape`, `values` or `sums` ends the run.
+enum class CheckStage {
+    raw,     // nothing but the name and the flags
+    shape,   // as raw; decides whether the axes are sound
+    values,  // three sound axes; decides whether every value is a count
+    sums,    // statistics; decides whether there is anything to look at
+    traffic  // statistics with at least one count
+};
+
+struct CountCheck {
+    CheckStage stage;
+    std::vector<std::string_view> codes;  // every finding code that run() may give
+    std::string_view summary;             // one line for docs
+    std::vector<Finding> (*run)(const CountContext& context);
+};
+
+// In the order in which they run.
+std::span<const CountCheck> count_checks();
+
+}  // namespace eplb

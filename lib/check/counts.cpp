@@ -1,0 +1,143 @@
+#include "check/counts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "check/count_check.hpp"
+#include "check/counts/checks.hpp"
+#include "core/error.hpp"
+
+namespace eplb {
+namespace {
+
+const std::vector<CountCheck>& table() {
+    using enum CheckStage;
+    static const std::vector<CountCheck> checks{
+        {raw, {"TEMPORARY_FILE"}, "the name is not that of an unfinished output", check::check_file_name},
+        {raw,
+         {"REDUCTION_UNKNOWN", "REDUCTION_CONFLICT", "PER_RANK_COUNTS"},
+         "it is stated whether the counts are summed over the ranks",
+         check::check_reduction},
+        {shape, {"BAD_SHAPE"}, "three axes of sound extents", check::check_shape},
+        {values, {"LAYERS_MISMATCH", "EXPERTS_MISMATCH"}, "the layers and experts of the flags", check::check_geometry},
+        {values,
+         {"BOOLEAN_COUNTS", "FLOAT_COUNTS", "NEGATIVE_COUNT", "NAN_COUNT", "INFINITE_COUNT", "FRACTIONAL_COUNT",
+          "COUNT_TOO_LARGE", "SUM_TOO_LARGE"},
+         "every value is a whole number from 0, and the sum fits 63 bits",
+         check::check_numbers},
+        {sums, {"EMPTY_COUNTS"}, "at least one count is not zero", check::check_empty},
+        {traffic,
+         {"UNFILLED_RECORD_SLOTS", "FULL_RING"},
+         "how many record slots hold counts, and what their order means",
+         check::check_record_slots},
+        {traffic, {"SMALL_SAMPLE"}, "enough record slots for a judgement", check::check_sample_size},
+        {traffic, {"DUPLICATE_RECORD_SLOTS"}, "no record slot repeats another", check::check_duplicate_slots},
+        {traffic,
+         {"LEADING_ZERO_LAYERS", "ZERO_LAYERS", "DENSE_LAYER_COUNTS"},
+         "layers without counts, and dense layers with counts",
+         check::check_zero_layers},
+        {traffic,
+         {"LAYER_TOTAL_MISMATCH"},
+         "inside a record slot all layers have the same total",
+         check::check_layer_totals},
+        {traffic, {"DRAFT_PASSES_SUSPECTED"}, "no layer counts a multiple of the others", check::check_draft_layer},
+        {traffic, {"NOT_DIVISIBLE_BY_TOP_K"}, "row totals divide by --top-k", check::check_top_k},
+        {traffic,
+         {"EXPERT_ABOVE_TOKENS"},
+         "no expert is hit more often than there are tokens (--top-k)",
+         check::check_expert_above_tokens},
+        {traffic, {"NOT_REDUCED"}, "not only one rank's block of experts has counts", check::check_not_reduced},
+        {traffic, {"NEVER_HIT_EXPERTS"}, "experts without a count", check::check_never_hit},
+        {traffic, {"UNEXPECTED_TOTAL"}, "the sum is the one of --expect-total", check::check_expected_total},
+        {traffic, {"SUSPECT_PADDING"}, "no experts with the same large count everywhere", check::check_padding},
+        {traffic, {"SHARED_EXPERT_SUSPECTED"}, "no expert that every token hits", check::check_shared_expert},
+        {traffic, {"HALVES_DIFFER"}, "the two halves of the record slots show one load", check::check_drift},
+        {traffic, {"NO_SIDECAR"}, "the scenario is written down", check::check_scenario},
+    };
+    return checks;
+}
+
+// gcd of all row totals, where at least 8 different ones leave no room for chance: random token counts share no factor,
+// so what remains is top-k (times a constant repetition). It must allow for the largest cell: cell <= row total /
+// top-k.
+std::optional<int> guess_top_k(const CountStatistics& statistics) {
+    constexpr std::size_t least_different = 8;
+    constexpr std::int64_t largest_guess = 64;
+    std::int64_t divisor = 0;
+    std::vector<std::int64_t> totals;
+    for (std::size_t row = 0; row < statistics.row_totals.size(); ++row) {
+        const std::int64_t total = statistics.row_totals[row];
+        if (total == 0) continue;
+        divisor = std::gcd(divisor, total);
+        if (totals.size() < least_different && std::find(totals.begin(), totals.end(), total) == totals.end()) {
+            totals.push_back(total);
+        }
+    }
+    if (totals.size() < least_different || divisor > largest_guess) return std::nullopt;
+    for (std::size_t row = 0; row < statistics.row_totals.size(); ++row) {
+        if (statistics.row_maxima[row] > statistics.row_totals[row] / divisor) return std::nullopt;
+    }
+    return static_cast<int>(divisor);
+}
+
+}  // namespace
+
+std::span<const CountCheck> count_checks() {
+    return table();
+}
+
+void sort_by_severity(std::vector<Finding>& findings) {
+    std::stable_sort(findings.begin(), findings.end(),
+                     [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+}
+
+CountReport check_counts(const std::string& path, const Tensor& tensor, Reduction by_format,
+                         const CountOptions& options) {
+    CountReport report;
+    report.path = path;
+    report.reduction = by_format != Reduction::unknown ? by_format : options.reduction;
+    CountStatistics statistics;
+    std::optional<Error> refused;
+    // Runs the checks of one stage; false when one of them found an error.
+    const auto run = [&](CheckStage stage) {
+        const CountContext context{path,
+                                   tensor,
+                                   options,
+                                   report.reduction,
+                                   by_format == Reduction::reduced,
+                                   statistics,
+                                   refused ? &*refused : nullptr};
+        bool sound = true;
+        for (const CountCheck& check : table()) {
+            if (check.stage != stage) continue;
+            for (Finding& finding : check.run(context)) {
+                sound = sound && finding.severity != Severity::error;
+                report.findings.push_back(std::move(finding));
+            }
+        }
+        return sound;
+    };
+    // A wrong geometry or reduction flag says nothing about the values, so it does not end the checks.
+    run(CheckStage::raw);
+    if (run(CheckStage::shape)) {
+        report.record_slots = static_cast<int>(tensor.shape[0]);
+        report.layers = static_cast<int>(tensor.shape[1]);
+        report.experts = static_cast<int>(tensor.shape[2]);
+        try {
+            statistics = gather_statistics(tensor);
+        } catch (const Error& error) {
+            refused = error;
+        }
+        if (run(CheckStage::values)) {
+            report.top_k_guess = guess_top_k(statistics);
+            if (run(CheckStage::sums)) run(CheckStage::traffic);
+            report.statistics = std::move(statistics);
+        }
+    }
+    sort_by_severity(report.findings);
+    return report;
+}
+
+}  // namespace eplb

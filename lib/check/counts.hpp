@@ -1,0 +1,43 @@
+// The gate in front of every fit and score: is this count file what it claims to be?
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "check/count_statistics.hpp"
+#include "core/count_options.hpp"
+#include "core/finding.hpp"
+#include "core/tensor.hpp"
+
+namespace eplb {
+
+struct CountReport {
+    std::string path;
+    int record_slots = 0, layers = 0, experts = 0;
+    Reduction reduction = Reduction::unknown;   // what the format says by definition, else what the user says
+    std::optional<CountStatistics> statistics;  // absent when a value is no count or the tensor has no element
+    std::optional<int> top_k_guess;             // only where the totals leave no other reading
+    std::vector<Finding> findings;              // most severe first
+
+    bool ok() const { return !any_at_least(findings, Severity::error); }
+};
+
+// Runs every check of the table on one decoded file. `by_format`: the reduction that the file's format defines, unknown
+// where it says nothing. Never throws for what the values are: that is what findings are for.
+CountReport check_counts(const std::string& path, const Tensor& tensor, Reduction by_format,
+                         const CountOptions& options);
+
+// What only several files together can show: other geometry, the same content twice, unstated reduction. Nothing for
+// one file.
+std::vector<Finding> check_counts_together(std::span<const CountReport> reports, const CountOptions& options);
+
+// Codes that check_counts_together may give; the others are in the table of count_check.hpp.
+std::span<const std::string_view> across_files_codes();
+
+// Most severe first, otherwise as they were.
+void sort_by_severity(std::vector<Finding>& findings);
+
+}  // namespace eplb

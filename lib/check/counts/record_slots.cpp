@@ -1,0 +1,25 @@
+// FORMATS C8, C9, 1.1.4: a ring buffer is dumped whole, zeros included, and its write index survives a reset.
+#include <fmt/format.h>
+
+#include "check/counts/checks.hpp"
+
+namespace eplb::check {
+
+Findings check_record_slots(const CountContext& context) {
+    const CountStatistics& statistics = context.statistics;
+    if (statistics.record_slots < 2) return {};
+    const auto filled = static_cast<int>(statistics.filled.size());
+    if (filled < statistics.record_slots) {
+        return {{Severity::info, "UNFILLED_RECORD_SLOTS", "",
+                 fmt::format("{} of {} record slots hold counts, {} are zero and are left out", filled,
+                             statistics.record_slots, statistics.record_slots - filled),
+                 "never cut a dump by position: a ring may start anywhere"}};
+    }
+    return {{Severity::info, "FULL_RING", "",
+             fmt::format("all {} record slots hold counts: a ring of this size may have overwritten older passes, and "
+                         "its order is unknown",
+                         statistics.record_slots),
+             "for a longer window raise the recorder's buffer size"}};
+}
+
+}  // namespace eplb::check

@@ -1,0 +1,26 @@
+// FORMATS C16, FIELD-LOG B2: counts that are not summed over the ranks look right and are wrong.
+#include "check/counts/checks.hpp"
+
+namespace eplb::check {
+
+Findings check_reduction(const CountContext& context) {
+    if (context.reduced_by_format && context.options.reduction == Reduction::per_rank) {
+        return {{Severity::error, "REDUCTION_CONFLICT", "",
+                 "--reduction per-rank, but this format holds counts that are already summed over the ranks",
+                 "drop --reduction"}};
+    }
+    switch (context.reduction) {
+        case Reduction::unknown:
+            return {{Severity::info, "REDUCTION_UNKNOWN", "",
+                     "the file does not say whether the counts are summed over the ranks; taken as summed",
+                     "say --reduction reduced or per-rank"}};
+        case Reduction::per_rank:
+            return {{Severity::warning, "PER_RANK_COUNTS", "", "the counts of one rank, not of the model",
+                     "sum the files of all ranks before a fit"}};
+        case Reduction::reduced:
+            return {};
+    }
+    return {};
+}
+
+}  // namespace eplb::check

@@ -1,0 +1,22 @@
+// FORMATS C22: what can be concluded from so many record slots. 30: report 001 had 34 and 26 and called them few.
+// 8: the least for which a verdict is given (DESIGN, issue of the step fitter).
+#include <fmt/format.h>
+
+#include "check/counts/checks.hpp"
+
+namespace eplb::check {
+
+Findings check_sample_size(const CountContext& context) {
+    constexpr std::size_t few = 30, too_few = 8;
+    const std::size_t filled = context.statistics.filled.size();
+    if (filled >= few) return {};
+    const std::string consequence = filled == 1 ? "nothing can be held out to judge a layout on"
+                                    : filled < too_few
+                                        ? fmt::format("below {} no verdict on a layout is given", too_few)
+                                        : "differences between layouts are partly noise";
+    return {{Severity::info, "SMALL_SAMPLE", "",
+             fmt::format("{} record slot{} with counts: {}", filled, filled == 1 ? "" : "s", consequence),
+             fmt::format("record {} or more, or give several files", few)}};
+}
+
+}  // namespace eplb::check

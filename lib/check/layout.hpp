@@ -1,0 +1,61 @@
+// Is a layout legal, and is it the one for this deployment?
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/finding.hpp"
+#include "core/layout.hpp"
+
+namespace eplb {
+
+// The engine that will read the layout, as far as its demands on the map differ.
+struct LayoutTarget {
+    std::string_view name;     // --target NAME
+    std::string_view summary;  // one line for help and docs
+    bool only_the_map_key;     // any other key in the file stops the server (FORMATS 2.1)
+    bool json_file_name;       // the file is recognised by its name
+    bool needs_nodes;          // its dispatch depends on the number of hosts
+    int most_replicas;         // replicas of one expert that its tables can hold
+};
+
+std::span<const LayoutTarget> layout_targets();
+
+// Throws Error{usage} that lists the names.
+const LayoutTarget& find_layout_target(std::string_view name);
+
+// A map as a file gives it, a vector per layer: rows may be ragged and hold anything.
+using RawMap = std::vector<std::vector<std::int64_t>>;
+// Stands in a RawMap for a value that was no number; the reader has reported it.
+inline constexpr std::int64_t no_number = std::numeric_limits<std::int64_t>::min();
+
+// What the deployment is; what is not given is not checked, or follows from the map.
+struct LayoutExpectation {
+    int ranks = 1;
+    std::optional<int> experts;            // else the largest id + 1
+    std::optional<int> layers;             // hidden layers
+    std::optional<int> nodes;              // hosts the ranks are spread over
+    std::optional<int> redundant_total;    // the engine's flag, for example --ep-num-redundant-experts
+    const LayoutTarget* target = nullptr;  // null: generic
+};
+
+struct LayoutReport {
+    std::optional<Geometry> geometry;  // where the map is rectangular and divides by the ranks
+    std::vector<Finding> findings;     // most severe first
+};
+
+// FORMATS 7.2 L3 - L9 and L11 on a map of any shape.
+LayoutReport check_layout(const RawMap& map, const LayoutExpectation& expectation);
+
+// Legality of a layout in memory: every expert in every row, none twice on a rank, not more slots a rank than experts.
+// Empty when it is legal.
+std::vector<Finding> check_layout(const Layout& layout);
+
+// Every code that check_layout may give.
+std::vector<std::string_view> layout_codes();
+
+}  // namespace eplb

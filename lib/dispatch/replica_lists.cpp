@@ -1,0 +1,38 @@
+#include "dispatch/replica_lists.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+
+namespace eplb::dispatch {
+
+ReplicaLists::ReplicaLists(const Layout& layout, int layer)
+    : first_(static_cast<std::size_t>(layout.geometry().experts) + 1), slots_(layout.row(layer).size()) {
+    const auto row = layout.row(layer);
+    for (const ExpertId expert : row) ++first_[static_cast<std::size_t>(expert.value) + 1];
+    for (std::size_t expert = 1; expert < first_.size(); ++expert) {
+        if (first_[expert] == 0) {
+            throw Error(ErrorCode::input, fmt::format("layout, layer {}", layer),
+                        fmt::format("expert {} has no replica, so its tokens have nowhere to go", expert - 1));
+        }
+        first_[expert] += first_[expert - 1];
+    }
+    std::vector<std::size_t> next(first_.begin(), first_.end() - 1);
+    for (std::size_t slot = 0; slot < row.size(); ++slot) {
+        slots_[next[static_cast<std::size_t>(row[slot].value)]++] = SlotId{static_cast<int>(slot)};
+    }
+}
+
+DispatchTable make_table(const Geometry& geometry) {
+    constexpr std::int64_t most_entries = std::int64_t{1} << 30;
+    const std::int64_t rows = static_cast<std::int64_t>(geometry.ranks) * geometry.layers;
+    if (rows > most_entries / geometry.experts) {
+        throw Error(ErrorCode::input, "",
+                    fmt::format("a dispatch table of {} ranks x {} layers x {} experts is too large (at most 2^30 "
+                                "entries)",
+                                geometry.ranks, geometry.layers, geometry.experts));
+    }
+    return DispatchTable(geometry.ranks, geometry.layers, geometry.experts);
+}
+
+}  // namespace eplb::dispatch
