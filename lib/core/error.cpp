@@ -11,7 +11,15 @@ Error::Error(ErrorCode code, std::string where, std::string what, std::string hi
 }
 
 Error Error::inside(std::string_view outer) const {
-    return {code_, where_.empty() ? std::string(outer) : fmt::format("{}: {}", outer, where_), message_, hint_};
+    Error moved(code_, where_.empty() ? std::string(outer) : fmt::format("{}: {}", outer, where_), message_, hint_);
+    moved.finding_code_ = finding_code_;
+    return moved;
+}
+
+Error Error::as_finding(std::string_view finding_code) const {
+    Error coded = *this;
+    coded.finding_code_ = finding_code;
+    return coded;
 }
 
 }  // namespace eplb

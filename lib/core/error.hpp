@@ -30,13 +30,19 @@ class Error : public std::exception {
     const std::string& hint() const noexcept { return hint_; }
     const char* what() const noexcept override { return line_.c_str(); }  // the whole line
 
+    // The stable code under which a validator reports this error as a finding ("TRUNCATED", docs/reference.md); empty
+    // where the error is no statement about an input's content.
+    const std::string& finding_code() const noexcept { return finding_code_; }
+
     // The same error with `outer` put before its place: a reader that knows bytes says "byte 12", its caller adds the
     // file.
     Error inside(std::string_view outer) const;
+    // The same error under a finding code: throw Error(...).as_finding("TRUNCATED").
+    Error as_finding(std::string_view finding_code) const;
 
   private:
     ErrorCode code_;
-    std::string where_, message_, hint_, line_;
+    std::string where_, message_, hint_, finding_code_, line_;
 };
 
 }  // namespace eplb
