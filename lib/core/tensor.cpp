@@ -111,7 +111,9 @@ std::vector<std::int64_t> Tensor::contiguous_strides() const {
     std::int64_t stride = 1;
     for (std::size_t axis = shape.size(); axis-- > 0;) {
         result[axis] = stride;
-        stride *= std::max<std::int64_t>(shape[axis], 1);
+        if (__builtin_mul_overflow(stride, std::max<std::int64_t>(shape[axis], 1), &stride)) {
+            throw Error(ErrorCode::input, "", fmt::format("a tensor shape with extent {} is absurd", shape[axis]));
+        }
     }
     return result;
 }

@@ -38,7 +38,8 @@ struct Tensor {
     const std::byte* data = nullptr;    // first element; every index inside shape is inside the owner's bytes
     std::shared_ptr<const void> owner;  // keeps the bytes alive: a mapped file or a buffer
 
-    std::int64_t numel() const;  // product of shape; throws Error{input} when it overflows
+    // Both throw Error{input} where the product of the extents overflows.
+    std::int64_t numel() const;
     std::vector<std::int64_t> contiguous_strides() const;
     bool is_contiguous() const;
 };
