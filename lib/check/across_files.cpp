@@ -11,16 +11,22 @@ namespace {
 
 using check::Findings;
 
+std::string shape_text(const CountReport& report) {
+    return fmt::format("[{} record slots, {} layers, {} experts]", report.record_slots, report.layers, report.experts);
+}
+
 void check_geometry_agrees(std::span<const CountReport> reports, Findings& findings) {
     const CountReport* first = nullptr;
     for (const CountReport& report : reports) {
         if (report.layers == 0) continue;  // not even a shape
         if (!first) first = &report;
-        if (report.layers == first->layers && report.experts == first->experts) continue;
+        // The ranks of one window recorded the same passes.
+        const bool same_slots = report.reduction != Reduction::per_rank || report.record_slots == first->record_slots;
+        if (same_slots && report.layers == first->layers && report.experts == first->experts) continue;
         findings.push_back({Severity::error, "FILES_DISAGREE", fmt::format("{} and {}", first->path, report.path),
-                            fmt::format("{} layers x {} experts and {} layers x {} experts", first->layers,
-                                        first->experts, report.layers, report.experts),
-                            "give files of one model only"});
+                            fmt::format("{} and {}", shape_text(*first), shape_text(report)),
+                            same_slots ? "give files of one model only"
+                                       : "the ranks of one window have the same record slots: give one window only"});
         return;
     }
 }

@@ -12,6 +12,7 @@
 namespace eplb {
 namespace {
 
+using Rows = std::vector<std::vector<std::int64_t>>;
 using check::LayoutCheck;
 using check::LayoutContext;
 
@@ -23,6 +24,9 @@ constexpr std::array targets{
 
 const std::vector<LayoutCheck>& table() {
     static const std::vector<LayoutCheck> checks{
+        {{"EXTRA_KEY", "NOT_AN_INTEGER", "NAME_NOT_JSON"},
+         "one key, whole numbers, a name that the engine recognises",
+         check::check_layout_file},
         {{"NOT_RECTANGULAR", "LAYOUT_TOO_LARGE", "LAYERS_MISMATCH"},
          "a rectangle with a row for every layer",
          check::check_layout_shape},
@@ -37,19 +41,20 @@ const std::vector<LayoutCheck>& table() {
         {{"MORE_REPLICAS_THAN_RANKS", "TOO_MANY_REPLICAS"}, "replicas are within the limits", check::check_replicas},
         {{"NODES_NOT_STATED", "NODES_DO_NOT_DIVIDE"}, "the nodes divide the ranks", check::check_nodes},
         {{"SAME_ROW_IN_ALL_LAYERS"}, "layers differ", check::check_same_rows},
+        {{"MANIFEST_DISAGREES"}, "the geometry is that of the manifest", check::check_manifest_geometry},
     };
     return checks;
 }
 
 // All rows as long as the first, and none empty.
-std::optional<int> common_width(const RawMap& map) {
+std::optional<int> common_width(const Rows& map) {
     if (map.empty() || map.front().empty() || map.front().size() > std::numeric_limits<int>::max()) return std::nullopt;
     const bool same =
         std::all_of(map.begin(), map.end(), [&](const auto& row) { return row.size() == map.front().size(); });
     return same ? std::optional<int>(static_cast<int>(map.front().size())) : std::nullopt;
 }
 
-int experts_of(const RawMap& map, const LayoutExpectation& expectation, std::optional<int> width) {
+int experts_of(const Rows& map, const LayoutExpectation& expectation, std::optional<int> width) {
     if (expectation.experts) return *expectation.experts;
     if (expectation.redundant_total && width && *width > *expectation.redundant_total) {
         return std::min(*width - *expectation.redundant_total, max_experts);
@@ -61,10 +66,10 @@ int experts_of(const RawMap& map, const LayoutExpectation& expectation, std::opt
     return static_cast<int>(std::min<std::int64_t>(largest + 1, max_experts));
 }
 
-LayoutContext context_of(const RawMap& map, const LayoutExpectation& expectation) {
+LayoutContext context_of(const RawLayout& layout, const LayoutExpectation& expectation) {
     const LayoutTarget& target = expectation.target ? *expectation.target : find_layout_target("generic");
-    LayoutContext context{map, expectation, target, 0, common_width(map)};
-    context.experts = experts_of(map, expectation, context.width);
+    LayoutContext context{layout, expectation, target, 0, common_width(layout.rows)};
+    context.experts = experts_of(layout.rows, expectation, context.width);
     if (context.width && *context.width % expectation.ranks == 0) {
         context.slots_per_rank = *context.width / expectation.ranks;
     }
@@ -100,8 +105,8 @@ const LayoutTarget& find_layout_target(std::string_view name) {
     throw Error(ErrorCode::usage, "--target", fmt::format("'{}' is not a target", name), "one of " + names);
 }
 
-LayoutReport check_layout(const RawMap& map, const LayoutExpectation& expectation) {
-    const LayoutContext context = context_of(map, expectation);
+LayoutReport check_layout(const RawLayout& layout, const LayoutExpectation& expectation) {
+    const LayoutContext context = context_of(layout, expectation);
     LayoutReport report;
     for (const LayoutCheck& check : table()) {
         for (Finding& finding : check.run(context)) report.findings.push_back(std::move(finding));
@@ -109,21 +114,23 @@ LayoutReport check_layout(const RawMap& map, const LayoutExpectation& expectatio
     sort_by_severity(report.findings);
     if (context.slots_per_rank && context.experts > 0) {
         report.geometry =
-            Geometry{static_cast<int>(map.size()), context.experts, expectation.ranks, *context.slots_per_rank};
+            Geometry{static_cast<int>(layout.rows.size()), context.experts, expectation.ranks, *context.slots_per_rank};
     }
     return report;
 }
 
 std::vector<Finding> check_layout(const Layout& layout) {
     const Geometry& geometry = layout.geometry();
-    RawMap map(static_cast<std::size_t>(geometry.layers));
+    RawLayout raw;
+    raw.rows.resize(static_cast<std::size_t>(geometry.layers));
     for (int layer = 0; layer < geometry.layers; ++layer) {
-        for (const ExpertId expert : layout.row(layer)) map[static_cast<std::size_t>(layer)].push_back(expert.value);
+        for (const ExpertId expert : layout.row(layer))
+            raw.rows[static_cast<std::size_t>(layer)].push_back(expert.value);
     }
     LayoutExpectation expectation;
     expectation.ranks = geometry.ranks;
     expectation.experts = geometry.experts;
-    std::vector<Finding> findings = check_layout(map, expectation).findings;
+    std::vector<Finding> findings = check_layout(raw, expectation).findings;
     std::erase_if(findings, [](const Finding& finding) { return finding.severity != Severity::error; });
     return findings;
 }

@@ -1,8 +1,6 @@
 // Is a layout legal, and is it the one for this deployment?
 #pragma once
 
-#include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -10,6 +8,7 @@
 
 #include "core/finding.hpp"
 #include "core/layout.hpp"
+#include "core/raw_layout.hpp"
 
 namespace eplb {
 
@@ -28,11 +27,6 @@ std::span<const LayoutTarget> layout_targets();
 // Throws Error{usage} that lists the names.
 const LayoutTarget& find_layout_target(std::string_view name);
 
-// A map as a file gives it, a vector per layer: rows may be ragged and hold anything.
-using RawMap = std::vector<std::vector<std::int64_t>>;
-// Stands in a RawMap for a value that was no number; the reader has reported it.
-inline constexpr std::int64_t no_number = std::numeric_limits<std::int64_t>::min();
-
 // What the deployment is; what is not given is not checked, or follows from the map.
 struct LayoutExpectation {
     int ranks = 1;
@@ -40,6 +34,7 @@ struct LayoutExpectation {
     std::optional<int> layers;             // hidden layers
     std::optional<int> nodes;              // hosts the ranks are spread over
     std::optional<int> redundant_total;    // the engine's flag, for example --ep-num-redundant-experts
+    std::optional<Geometry> recorded;      // what the manifest beside the file says
     const LayoutTarget* target = nullptr;  // null: generic
 };
 
@@ -48,8 +43,8 @@ struct LayoutReport {
     std::vector<Finding> findings;     // most severe first
 };
 
-// FORMATS 7.2 L3 - L9 and L11 on a map of any shape.
-LayoutReport check_layout(const RawMap& map, const LayoutExpectation& expectation);
+// FORMATS 7.2 L1 - L9 and L11 on a file of any content.
+LayoutReport check_layout(const RawLayout& layout, const LayoutExpectation& expectation);
 
 // Legality of a layout in memory: every expert in every row, none twice on a rank, not more slots a rank than experts.
 // Empty when it is legal.

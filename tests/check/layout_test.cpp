@@ -8,6 +8,14 @@ using namespace eplb;
 
 namespace {
 
+using RawMap = std::vector<std::vector<std::int64_t>>;
+
+RawLayout raw(RawMap map) {
+    RawLayout layout;
+    layout.rows = std::move(map);
+    return layout;
+}
+
 // Two layers, 4 experts on 2 ranks x 3 slots.
 RawMap legal() {
     return {{0, 3, 1, 2, 3, 0}, {1, 2, 0, 3, 2, 1}};
@@ -21,13 +29,13 @@ LayoutExpectation expectation() {
 }
 
 Finding finding_of(const RawMap& map, const LayoutExpectation& wanted, const std::string& code) {
-    return find(check_layout(map, wanted).findings, code);
+    return find(check_layout(raw(map), wanted).findings, code);
 }
 
 }  // namespace
 
 TEST_CASE("a legal layout has no finding") {
-    const LayoutReport report = check_layout(legal(), expectation());
+    const LayoutReport report = check_layout(raw(legal()), expectation());
     CHECK(report.findings.empty());
     CHECK(report.geometry == Geometry{2, 4, 2, 3});
 }
@@ -41,7 +49,7 @@ TEST_CASE("rows of different lengths are no rectangle") {
     CHECK(finding.message == "5 physical slots, layer 0 has 6");
     CHECK(finding_of({}, expectation(), "NOT_RECTANGULAR").severity == Severity::error);
     CHECK(finding_of({{}, {}}, expectation(), "NOT_RECTANGULAR").severity == Severity::error);
-    CHECK_FALSE(check_layout(map, expectation()).geometry);
+    CHECK_FALSE(check_layout(raw(map), expectation()).geometry);
 }
 
 TEST_CASE("the number of rows is the number of hidden layers") {
@@ -76,7 +84,7 @@ TEST_CASE("ids below zero and ids of another model are named with their place") 
     map[1][4] = 4;
     CHECK(finding_of(map, expectation(), "EXPERT_OUT_OF_RANGE").severity == Severity::error);
     map[1][4] = no_number;  // reported by the reader
-    CHECK(check_layout(map, expectation()).findings.empty());
+    CHECK(check_layout(raw(map), expectation()).findings.empty());
 }
 
 TEST_CASE("an absurd id does not decide the number of experts") {
@@ -100,7 +108,7 @@ TEST_CASE("the number of experts follows from the redundancy or the ids when it 
     RawMap map{{0, 1, 2, 0, 1, 2}, {2, 1, 0, 2, 1, 0}};
     LayoutExpectation wanted;
     wanted.ranks = 2;
-    CHECK(check_layout(map, wanted).geometry->experts == 3);
+    CHECK(check_layout(raw(map), wanted).geometry->experts == 3);
     CHECK(finding_of(map, wanted, "EXPERTS_NOT_STATED").severity == Severity::info);
     wanted.redundant_total = 2;  // 4 experts: the last one is missing everywhere
     CHECK(finding_of(map, wanted, "EXPERT_MISSING").message ==
@@ -115,7 +123,7 @@ TEST_CASE("an expert twice on one rank is an error, on two ranks it is a replica
     CHECK(finding.where == "layer 0, physical slot 2 (rank 0)");
     CHECK(finding.message == "expert 3 is on rank 0 already; 1 such slot in 1 layer");
     map[0] = {0, 2, 3, 3, 1, 0};
-    CHECK(check_layout(map, expectation()).findings.empty());
+    CHECK(check_layout(raw(map), expectation()).findings.empty());
 }
 
 TEST_CASE("three copies on a rank are two surplus slots") {
@@ -146,7 +154,7 @@ TEST_CASE("nodes divide the ranks, and SGLang wants to know them") {
     wanted.target = &find_layout_target("sglang");
     CHECK(finding_of(legal(), wanted, "NODES_NOT_STATED").severity == Severity::info);
     wanted.nodes = 2;
-    CHECK(check_layout(legal(), wanted).findings.empty());
+    CHECK(check_layout(raw(legal()), wanted).findings.empty());
     wanted.nodes = 3;
     CHECK(finding_of(legal(), wanted, "NODES_DO_NOT_DIVIDE").severity == Severity::error);
     CHECK_THROWS_AS(find_layout_target("sglnag"), Error);

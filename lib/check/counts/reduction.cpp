@@ -15,8 +15,9 @@ Findings check_reduction(const CountContext& context) {
                      "the file does not say whether the counts are summed over the ranks; taken as summed",
                      "say --reduction reduced or per-rank"}};
         case Reduction::per_rank:
+            if (context.options.files.size() > 1) return {};  // the ranks of one window
             return {{Severity::warning, "PER_RANK_COUNTS", "", "the counts of one rank, not of the model",
-                     "sum the files of all ranks before a fit"}};
+                     "give the files of all ranks together"}};
         case Reduction::reduced:
             return {};
     }

@@ -11,7 +11,7 @@
 namespace eplb::check {
 
 struct LayoutContext {
-    const RawMap& map;
+    const RawLayout& layout;
     const LayoutExpectation& expectation;
     const LayoutTarget& target;
     int experts = 0;                         // E: given, or as the map has it
@@ -27,6 +27,7 @@ struct LayoutCheck {
 
 std::span<const LayoutCheck> layout_checks();
 
+std::vector<Finding> check_layout_file(const LayoutContext& context);
 std::vector<Finding> check_layout_shape(const LayoutContext& context);
 std::vector<Finding> check_layout_budget(const LayoutContext& context);
 std::vector<Finding> check_expert_ids(const LayoutContext& context);
@@ -35,6 +36,7 @@ std::vector<Finding> check_twice_on_rank(const LayoutContext& context);
 std::vector<Finding> check_replicas(const LayoutContext& context);
 std::vector<Finding> check_nodes(const LayoutContext& context);
 std::vector<Finding> check_same_rows(const LayoutContext& context);
+std::vector<Finding> check_manifest_geometry(const LayoutContext& context);
 
 std::string slot_place(const LayoutContext& context, std::size_t layer, std::size_t slot);
 

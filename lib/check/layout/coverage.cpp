@@ -9,9 +9,9 @@ namespace eplb::check {
 std::vector<Finding> check_coverage(const LayoutContext& context) {
     std::size_t total = 0, layers = 0, first_layer = 0;
     std::vector<int> first_missing;
-    for (std::size_t layer = 0; layer < context.map.size(); ++layer) {
+    for (std::size_t layer = 0; layer < context.layout.rows.size(); ++layer) {
         std::vector<bool> present(static_cast<std::size_t>(context.experts));
-        for (const std::int64_t id : context.map[layer]) {
+        for (const std::int64_t id : context.layout.rows[layer]) {
             if (id >= 0 && id < context.experts) present[static_cast<std::size_t>(id)] = true;
         }
         std::vector<int> missing;

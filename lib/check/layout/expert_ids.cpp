@@ -12,9 +12,9 @@ std::vector<Finding> check_expert_ids(const LayoutContext& context) {
         std::string where;
         std::int64_t first = 0;
     } negative, above;
-    for (std::size_t layer = 0; layer < context.map.size(); ++layer) {
-        for (std::size_t slot = 0; slot < context.map[layer].size(); ++slot) {
-            const std::int64_t id = context.map[layer][slot];
+    for (std::size_t layer = 0; layer < context.layout.rows.size(); ++layer) {
+        for (std::size_t slot = 0; slot < context.layout.rows[layer].size(); ++slot) {
+            const std::int64_t id = context.layout.rows[layer][slot];
             if (id == no_number || (id >= 0 && id < context.experts)) continue;
             Tally& tally = id < 0 ? negative : above;
             if (tally.ids++ == 0) {

@@ -12,9 +12,9 @@ std::vector<Finding> check_replicas(const LayoutContext& context) {
     int most = 0, at_expert = 0;
     std::size_t at_layer = 0;
     std::vector<int> replicas(static_cast<std::size_t>(context.experts));
-    for (std::size_t layer = 0; layer < context.map.size(); ++layer) {
+    for (std::size_t layer = 0; layer < context.layout.rows.size(); ++layer) {
         std::fill(replicas.begin(), replicas.end(), 0);
-        for (const std::int64_t id : context.map[layer]) {
+        for (const std::int64_t id : context.layout.rows[layer]) {
             if (id < 0 || id >= context.experts) continue;
             const int count = ++replicas[static_cast<std::size_t>(id)];
             if (count > most) most = count, at_layer = layer, at_expert = static_cast<int>(id);

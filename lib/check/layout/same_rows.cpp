@@ -8,7 +8,7 @@
 namespace eplb::check {
 
 std::vector<Finding> check_same_rows(const LayoutContext& context) {
-    const RawMap& map = context.map;
+    const auto& map = context.layout.rows;
     if (map.size() < 2 || std::any_of(map.begin(), map.end(), [&](const auto& row) { return row != map.front(); })) {
         return {};
     }

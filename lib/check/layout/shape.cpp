@@ -7,7 +7,7 @@
 namespace eplb::check {
 
 std::vector<Finding> check_layout_shape(const LayoutContext& context) {
-    const RawMap& map = context.map;
+    const auto& map = context.layout.rows;
     std::vector<Finding> findings;
     if (!context.width) {
         std::size_t layer = 0;

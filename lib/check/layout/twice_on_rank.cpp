@@ -11,11 +11,11 @@ std::vector<Finding> check_twice_on_rank(const LayoutContext& context) {
     std::vector<std::int64_t> last_rank(static_cast<std::size_t>(context.experts));
     std::size_t repeats = 0, layers = 0;
     std::string where, message;
-    for (std::size_t layer = 0; layer < context.map.size(); ++layer) {
+    for (std::size_t layer = 0; layer < context.layout.rows.size(); ++layer) {
         std::fill(last_rank.begin(), last_rank.end(), -1);
         const std::size_t before = repeats;
-        for (std::size_t slot = 0; slot < context.map[layer].size(); ++slot) {
-            const std::int64_t id = context.map[layer][slot];
+        for (std::size_t slot = 0; slot < context.layout.rows[layer].size(); ++slot) {
+            const std::int64_t id = context.layout.rows[layer][slot];
             if (id < 0 || id >= context.experts) continue;
             const auto rank = static_cast<std::int64_t>(slot / slots_per_rank);
             std::int64_t& last = last_rank[static_cast<std::size_t>(id)];
