@@ -5,12 +5,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "core/count_options.hpp"
 #include "core/geometry.hpp"
 #include "core/layout.hpp"
+#include "layout_io/scenario.hpp"
 
 namespace eplb {
 
@@ -60,11 +61,10 @@ struct Manifest {
     std::string holdout;     // how the record slots were split: "interleave", "halves", "none"
     bool refit_all = false;  // fitted on all record slots after the split was scored
 
-    // Every known key in its order, "not-observed" where nothing was given.
-    std::vector<std::pair<std::string, std::string>> scenario;
+    Scenario scenario = unobserved_scenario();
 
     std::string policy, objective, effort, dispatch;
-    std::uint64_t seed = 0;
+    std::uint64_t seed = 0;                               // below 2^63
     std::string tool_version, tool_commit, command_line;  // canonical: no paths, threads or verbosity
 
     std::vector<ManifestScore> scores;
@@ -78,6 +78,7 @@ std::string encode_manifest(const Manifest& manifest);
 
 // Throws Error{input} with the JSON path for unknown, duplicate or missing keys and for values out of range.
 Manifest read_manifest(const std::string& path);
+Manifest decode_manifest(std::string_view text);
 
 // The manifest beside a layout file, if there is one. Throws Error{input} when it cannot be read, or when it belongs to
 // another layout file (`layout_sha256` differs).

@@ -1,0 +1,350 @@
+#include "layout_io/manifest.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <concepts>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "files/digest.hpp"
+#include "files/json_document.hpp"
+#include "files/mapped_file.hpp"
+#include "layout_io/layout_file.hpp"
+
+namespace eplb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Every section says once which members it has, in the order of the file. The same function writes (Archive = Writer)
+// and reads (Archive = Reader): a new member is one line here, one in the struct and one in the schema.
+
+template <typename Archive>
+void describe(Archive& archive, Geometry& geometry) {
+    archive("layers", geometry.layers, 1, max_layers);
+    archive("experts", geometry.experts, 1, max_experts);
+    archive("ranks", geometry.ranks, 1, max_ranks);
+    archive("slots_per_rank", geometry.slots_per_rank, 1, max_physical_slots / std::max(geometry.ranks, 1));
+    int redundant = geometry.redundant_total();
+    archive("redundant_total", redundant, redundant, redundant);
+}
+
+template <typename Archive>
+void describe(Archive& archive, ManifestCountFile& file) {
+    archive("name", file.name);
+    archive.hash("sha256", file.sha256);
+    archive("total", file.total, std::int64_t{0}, std::numeric_limits<std::int64_t>::max());
+    archive("record_slots", file.record_slots, 0, std::numeric_limits<int>::max());
+    archive.numbers("fitted", file.fitted, file.record_slots);
+    archive.numbers("held_out", file.held_out, file.record_slots);
+}
+
+template <typename Archive>
+void describe(Archive& archive, ManifestScore& score) {
+    archive("layout", score.layout);
+    archive("dispatch", score.dispatch);
+    archive("part", score.part);
+    archive("layers_scored", score.layers_scored, 0, max_layers);
+    archive("step_mean", score.step_mean);
+    archive("step_worst", score.step_worst);
+    archive("window_mean", score.window_mean);
+    archive("window_worst", score.window_worst);
+}
+
+template <typename Archive>
+void describe(Archive& archive, ManifestLayer& layer) {
+    archive("window", layer.window);
+    archive("window_lower_bound", layer.window_lower_bound);
+    archive("step", layer.step);
+    archive("step_lower_bound", layer.step_lower_bound);
+    archive("kept", layer.kept);
+}
+
+template <typename Archive>
+void describe(Archive& archive, ManifestVerdict& verdict) {
+    archive("decision", verdict.decision);
+    archive("against", verdict.against);
+    archive("reasons", verdict.reasons);
+    archive("gain", verdict.gain);
+    archive("gain_spread", verdict.gain_spread);
+    archive.numbers("worse_layers", verdict.worse_layers, max_layers);
+}
+
+struct LayoutSection {
+    Manifest& manifest;
+};
+template <typename Archive>
+void describe(Archive& archive, LayoutSection& section) {
+    archive.hash("sha256", section.manifest.layout_sha256);
+    archive.hash("map_hash", section.manifest.map_hash);
+    archive("geometry", section.manifest.geometry);
+    archive.hash("dispatch_table_sha256", section.manifest.dispatch_table_sha256);
+}
+
+struct CountsSection {
+    Manifest& manifest;
+};
+template <typename Archive>
+void describe(Archive& archive, CountsSection& section) {
+    archive("files", section.manifest.counts);
+    archive("reduction", section.manifest.reduction);
+    archive("holdout", section.manifest.holdout);
+    archive("refit_all", section.manifest.refit_all);
+}
+
+struct FitSection {
+    Manifest& manifest;
+};
+template <typename Archive>
+void describe(Archive& archive, FitSection& section) {
+    archive("policy", section.manifest.policy);
+    archive("objective", section.manifest.objective);
+    archive("effort", section.manifest.effort);
+    archive("dispatch", section.manifest.dispatch);
+    archive("seed", section.manifest.seed);
+}
+
+struct ToolSection {
+    Manifest& manifest;
+};
+template <typename Archive>
+void describe(Archive& archive, ToolSection& section) {
+    archive("version", section.manifest.tool_version);
+    archive("commit", section.manifest.tool_commit);
+    archive("command_line", section.manifest.command_line);
+}
+
+template <typename Archive>
+void describe(Archive& archive, Manifest& manifest) {
+    int version = manifest_format_version;
+    archive("format_version", version, manifest_format_version, manifest_format_version);
+    archive("layout", LayoutSection{manifest});
+    archive("counts", CountsSection{manifest});
+    archive.scenario("scenario", manifest.scenario);
+    archive("fit", FitSection{manifest});
+    archive("tool", ToolSection{manifest});
+    archive("scores", manifest.scores);
+    archive("layers", manifest.layers);
+    archive("verdict", manifest.verdict);
+    archive("notes", manifest.notes);
+}
+
+class Writer {
+  public:
+    template <typename T, typename... Limits>
+    void operator()(const char* key, T&& value, Limits...) {
+        object_[key] = json_of(value);
+    }
+    void hash(const char* key, const std::string& value) { object_[key] = value; }
+    void hash(const char* key, const std::optional<std::string>& value) { object_[key] = json_of(value); }
+    void numbers(const char* key, const std::vector<int>& values, int) { object_[key] = values; }
+    void scenario(const char* key, const Scenario& scenario) {
+        Json object = Json::object();
+        for (const auto& [name, value] : scenario) object[name] = value;
+        object_[key] = std::move(object);
+    }
+    Json take() { return std::move(object_); }
+
+  private:
+    static Json json_of(bool value) { return value; }
+    static Json json_of(int value) { return value; }
+    static Json json_of(std::int64_t value) { return value; }
+    static Json json_of(std::uint64_t value) { return value; }
+    static Json json_of(const std::string& value) { return value; }
+    static Json json_of(Reduction value) { return name_of(value); }
+    static Json json_of(double value) {
+        if (!std::isfinite(value)) throw Error(ErrorCode::internal, "", "a manifest figure is not finite");
+        return value;
+    }
+    template <typename T>
+    static Json json_of(const std::optional<T>& value) {
+        return value ? json_of(*value) : Json();
+    }
+    template <typename T>
+    static Json json_of(const std::vector<T>& values) {
+        Json array = Json::array();
+        for (const T& value : values) array.push_back(json_of(value));
+        return array;
+    }
+    template <typename T>
+    requires std::is_class_v<T>
+    static Json json_of(const T& section) {
+        Writer writer;
+        T copy = section;  // describe() takes the section as a reader needs it
+        describe(writer, copy);
+        return writer.take();
+    }
+
+    Json object_ = Json::object();
+};
+
+class Reader {
+  public:
+    explicit Reader(JsonValue object) : object_(object) {}
+
+    template <typename T>
+    void operator()(const char* key, T&& value) {
+        read(member(key), value);
+    }
+    template <std::integral T>
+    void operator()(const char* key, T& value, T least, T most) {
+        value = static_cast<T>(member(key).as_integer(least, most));
+    }
+    void hash(const char* key, std::string& value) { read_hash(member(key), value); }
+    void hash(const char* key, std::optional<std::string>& value) {
+        const JsonValue given = member(key);
+        value.reset();
+        if (!given.is(JsonKind::null)) read_hash(given, value.emplace());
+    }
+    // Ascending whole numbers below `limit`.
+    void numbers(const char* key, std::vector<int>& values, int limit) {
+        values.clear();
+        for (const JsonValue value : member(key).elements()) {
+            const int least = values.empty() ? 0 : values.back() + 1;
+            values.push_back(static_cast<int>(value.as_integer(least, limit - 1)));
+        }
+    }
+    void scenario(const char* key, Scenario& scenario) {
+        Reader reader(member(key));
+        scenario = unobserved_scenario();
+        for (auto& [name, value] : scenario) reader(name.c_str(), value);
+        reader.finish();
+    }
+    // Throws when the object has a member that describe() did not ask for.
+    void finish() const { object_.allow_keys(keys_); }
+
+  private:
+    JsonValue member(const char* key) {
+        keys_.push_back(key);
+        return object_.at(key);
+    }
+    static void read(JsonValue given, bool& value) { value = given.as_boolean(); }
+    static void read(JsonValue given, std::uint64_t& value) {
+        value = static_cast<std::uint64_t>(given.as_integer(0, std::numeric_limits<std::int64_t>::max()));
+    }
+    static void read(JsonValue given, double& value) { value = given.as_number(); }
+    static void read(JsonValue given, std::string& value) { value = given.as_string(); }
+    static void read(JsonValue given, Reduction& value) {
+        for (const Reduction reduction : {Reduction::unknown, Reduction::reduced, Reduction::per_rank}) {
+            if (given.as_string() != name_of(reduction)) continue;
+            value = reduction;
+            return;
+        }
+        given.fail("MALFORMED", fmt::format("'{}' is not unknown, reduced or per-rank", given.as_string()));
+    }
+    template <typename T>
+    static void read(JsonValue given, std::optional<T>& value) {
+        value.reset();
+        if (!given.is(JsonKind::null)) read(given, value.emplace());
+    }
+    template <typename T>
+    static void read(JsonValue given, std::vector<T>& values) {
+        values.clear();
+        for (const JsonValue element : given.elements()) read(element, values.emplace_back());
+    }
+    template <typename T>
+    requires std::is_class_v<T>
+    static void read(JsonValue given, T& section) {
+        Reader reader(given);
+        describe(reader, section);
+        reader.finish();
+    }
+    static void read_hash(JsonValue given, std::string& value) {
+        value = given.as_string();
+        const bool hexadecimal = std::all_of(value.begin(), value.end(),
+                                             [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+        if (value.size() != 64 || !hexadecimal) given.fail("MALFORMED", "is no SHA-256 of 64 lower-case hex digits");
+    }
+
+    JsonValue object_;
+    std::vector<std::string_view> keys_;
+};
+
+// Two spaces a level; a container without containers inside stands on one line.
+void write(std::string& text, const Json& value, std::size_t indent) {
+    const bool nested = value.is_structured() && std::any_of(value.begin(), value.end(), [](const Json& inner) {
+                            return inner.is_structured() && !inner.empty();
+                        });
+    if (!nested) {
+        text += value.dump();
+        return;
+    }
+    text += value.is_object() ? "{\n" : "[\n";
+    const std::string inner_indent(indent + 2, ' ');
+    bool first = true;
+    for (const auto& [key, inner] : value.items()) {
+        if (!first) text += ",\n";
+        first = false;
+        text += inner_indent;
+        if (value.is_object()) text += Json(key).dump() + ": ";
+        write(text, inner, indent + 2);
+    }
+    text += "\n" + std::string(indent, ' ') + (value.is_object() ? "}" : "]");
+}
+
+void append_int32(std::string& bytes, std::int32_t value) {
+    for (int shift = 0; shift < 32; shift += 8) {
+        bytes.push_back(static_cast<char>((static_cast<std::uint32_t>(value) >> shift) & 0xff));
+    }
+}
+
+}  // namespace
+
+std::string encode_manifest(const Manifest& manifest) {
+    Writer writer;
+    Manifest copy = manifest;
+    describe(writer, copy);
+    std::string text;
+    write(text, writer.take(), 0);
+    return text + "\n";
+}
+
+Manifest decode_manifest(std::string_view text) {
+    const JsonDocument document = JsonDocument::parse(text);
+    Manifest manifest;
+    Reader reader(document.root());
+    describe(reader, manifest);
+    reader.finish();
+    return manifest;
+}
+
+Manifest read_manifest(const std::string& path) {
+    const auto file = MappedFile::open(path);
+    try {
+        return decode_manifest(file->text());
+    } catch (const Error& error) {
+        throw error.inside(path);
+    }
+}
+
+std::optional<Manifest> find_manifest(const std::string& layout_path, const std::string& layout_sha256) {
+    const std::string path = manifest_path(layout_path);
+    std::error_code ignored;
+    if (layout_path == "-" || !std::filesystem::exists(path, ignored)) return std::nullopt;
+    Manifest manifest = read_manifest(path);
+    if (manifest.layout_sha256 != layout_sha256) {
+        throw Error(ErrorCode::input, path,
+                    fmt::format("belongs to another layout file: sha256 {} there, {} here", manifest.layout_sha256,
+                                layout_sha256),
+                    "one of the two was edited or copied alone; fit again, or remove the manifest")
+            .as_finding("MANIFEST_MISMATCH");
+    }
+    return manifest;
+}
+
+std::string map_hash(const Layout& layout) {
+    const Geometry& geometry = layout.geometry();
+    std::string bytes;
+    for (const int extent : {geometry.experts, geometry.ranks, geometry.slots_per_rank}) append_int32(bytes, extent);
+    for (int layer = 0; layer < geometry.layers; ++layer) {
+        for (const ExpertId expert : layout.row(layer)) append_int32(bytes, expert.value);
+    }
+    return sha256_hex(bytes);
+}
+
+}  // namespace eplb

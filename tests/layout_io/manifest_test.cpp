@@ -1,0 +1,162 @@
+#include <catch2/catch.hpp>
+#include <limits>
+
+#include "core/error.hpp"
+#include "files/temporary_folder.hpp"
+#include "layout_io/layout_file.hpp"
+#include "layout_io/manifest.hpp"
+
+using namespace eplb;
+
+namespace {
+
+const std::string hash_a(64, 'a'), hash_b(64, 'b'), hash_c(64, 'c');
+
+Manifest sample() {
+    Manifest manifest;
+    manifest.layout_sha256 = hash_a;
+    manifest.map_hash = hash_b;
+    manifest.geometry = {3, 4, 2, 3};
+    manifest.counts = {{"one.pt", hash_c, 1000, 4, {0, 2}, {1, 3}}, {"two.pt", hash_a, 0, 2, {}, {}}};
+    manifest.reduction = Reduction::reduced;
+    manifest.holdout = "interleave";
+    manifest.scenario = decode_scenario(R"({"role": "prefill", "cache_hit": 0.25, "chunk": 16384})");
+    manifest.policy = "search";
+    manifest.objective = "window";
+    manifest.effort = "default";
+    manifest.dispatch = "even";
+    manifest.seed = 7;
+    manifest.tool_version = "0.1.0";
+    manifest.tool_commit = "0123456789ab";
+    manifest.command_line = "eplb-fit one.pt two.pt --ranks 2 --redundant-total 2";
+    manifest.scores = {{"fitted", "even", "holdout", 2, 1.0625, 1.125, 1.03125, 1.0625}};
+    manifest.layers = {std::nullopt, ManifestLayer{1.0625, 1.0, 1.125, std::nullopt, false},
+                       ManifestLayer{1.25, 1.125, 1.5, 1.375, true}};
+    manifest.verdict = ManifestVerdict{"not-now", "trivial", {"gain below 2 %"}, 0.0125, std::nullopt, {2}};
+    manifest.notes = {"a note with \"quotes\""};
+    return manifest;
+}
+
+std::string error_of(const std::string& text) {
+    try {
+        decode_manifest(text);
+    } catch (const Error& error) {
+        CHECK(error.code() == ErrorCode::input);
+        return error.what();
+    }
+    return "";
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+    const std::size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    return text.replace(at, from.size(), to);
+}
+
+}  // namespace
+
+TEST_CASE("a manifest reads back as it was written") {
+    const std::string text = encode_manifest(sample());
+    const Manifest manifest = decode_manifest(text);
+    CHECK(encode_manifest(manifest) == text);
+    CHECK(manifest.geometry == Geometry{3, 4, 2, 3});
+    REQUIRE(manifest.counts.size() == 2);
+    CHECK(manifest.counts[0].held_out == std::vector<int>{1, 3});
+    CHECK(manifest.counts[0].total == 1000);
+    CHECK(manifest.reduction == Reduction::reduced);
+    CHECK(manifest.seed == 7);
+    CHECK(manifest.scores.at(0).step_worst == 1.125);
+    CHECK_FALSE(manifest.layers.at(0));
+    CHECK(manifest.layers.at(2)->step_lower_bound == 1.375);
+    CHECK(manifest.layers.at(2)->kept);
+    CHECK(manifest.verdict->gain == 0.0125);
+    CHECK_FALSE(manifest.verdict->gain_spread);
+    CHECK(manifest.verdict->worse_layers == std::vector<int>{2});
+    CHECK(manifest.notes.at(0) == "a note with \"quotes\"");
+}
+
+TEST_CASE("what nobody stated is written as not observed") {
+    const Manifest manifest = decode_manifest(encode_manifest(sample()));
+    const auto value = [&](const std::string& key) {
+        for (const auto& [name, text] : manifest.scenario) {
+            if (name == key) return text;
+        }
+        return std::string("absent");
+    };
+    CHECK(value("role") == "prefill");
+    CHECK(value("cache_hit") == "0.25");
+    CHECK(value("chunk") == "16384");
+    CHECK(value("model") == "not-observed");
+}
+
+TEST_CASE("figures keep every bit") {
+    Manifest manifest = sample();
+    manifest.scores[0].step_mean = 1.0 + 0x1.0p-52;
+    manifest.scores[0].step_worst = 1.0133999999999999;
+    const Manifest back = decode_manifest(encode_manifest(manifest));
+    CHECK(back.scores[0].step_mean == 1.0 + 0x1.0p-52);
+    CHECK(back.scores[0].step_worst == 1.0133999999999999);
+}
+
+TEST_CASE("a manifest refuses unknown, duplicate and missing keys by name") {
+    const std::string text = encode_manifest(sample());
+    CHECK(error_of(replaced(text, "\"notes\":", "\"remarks\": [], \"notes\":")).find("$.remarks") == 0);
+    CHECK(error_of(replaced(text, "\"seed\":7", "\"seed\":7,\"speed\":1")).find("$.fit.speed") == 0);
+    CHECK(error_of(replaced(text, "\"seed\":7", "\"seed\":7,\"seed\":7")).find("twice") != std::string::npos);
+    CHECK(error_of(replaced(text, ",\"seed\":7", "")).find("lacks the key \"seed\"") != std::string::npos);
+    CHECK(error_of(replaced(text, "\"role\":", "\"rolle\":")).find("\"role\"") != std::string::npos);
+}
+
+TEST_CASE("a manifest refuses values out of range with their place") {
+    const std::string text = encode_manifest(sample());
+    CHECK(error_of(replaced(text, "\"format_version\": 1", "\"format_version\": 2")).find("$.format_version") == 0);
+    CHECK(error_of(replaced(text, "\"ranks\":2", "\"ranks\":0")).find("$.layout.geometry.ranks") == 0);
+    CHECK(error_of(replaced(text, "\"slots_per_rank\":3", "\"slots_per_rank\":1048576")) != "");
+    CHECK(error_of(replaced(text, "\"redundant_total\":2", "\"redundant_total\":4"))
+              .find("$.layout.geometry.redundant_total") == 0);
+    CHECK(error_of(replaced(text, hash_a, hash_a.substr(1))).find("SHA-256") != std::string::npos);
+    CHECK(error_of(replaced(text, "[1,3]", "[1,4]")).find("held_out[1]") != std::string::npos);
+    CHECK(error_of(replaced(text, "[0,2]", "[2,0]")).find("fitted[1]") != std::string::npos);
+    CHECK(error_of(replaced(text, "\"reduced\"", "\"maybe\"")).find("$.counts.reduction") == 0);
+    CHECK(error_of("[]") != "");
+}
+
+TEST_CASE("a manifest cut at any byte is refused") {
+    const std::string text = encode_manifest(sample());
+    for (std::size_t length = 0; length + 1 < text.size(); ++length) {
+        CAPTURE(length);
+        CHECK(error_of(text.substr(0, length)) != "");
+    }
+}
+
+TEST_CASE("an unfinished figure never reaches a file") {
+    Manifest manifest = sample();
+    manifest.scores[0].step_mean = std::numeric_limits<double>::quiet_NaN();
+    CHECK_THROWS_AS(encode_manifest(manifest), Error);
+}
+
+TEST_CASE("a scenario file refuses unknown keys and roles") {
+    CHECK_THROWS_WITH(decode_scenario(R"({"modle": "x"})"), Catch::Contains("$.modle"));
+    CHECK_THROWS_WITH(decode_scenario(R"({"role": "P"})"), Catch::Contains("prefill, decode or mixed"));
+    CHECK_THROWS_AS(decode_scenario(R"({"model": ["x"]})"), Error);
+    CHECK_THROWS_AS(decode_scenario(R"({"model": "x", "model": "y"})"), Error);
+    CHECK_THROWS_AS(decode_scenario("3"), Error);
+    CHECK(decode_scenario(R"({"role": null})") == unobserved_scenario());
+}
+
+TEST_CASE("a manifest is found beside its layout and refused beside another one") {
+    const TemporaryFolder folder;
+    const std::string layout = folder.write("x.json", "{}");
+    CHECK_FALSE(find_manifest(layout, hash_a));
+    folder.write("x.manifest.json", encode_manifest(sample()));
+    CHECK(find_manifest(layout, hash_a));
+    CHECK_THROWS_WITH(find_manifest(layout, hash_b), Catch::Contains("another layout file"));
+    CHECK_FALSE(find_manifest("-", hash_a));
+}
+
+TEST_CASE("the hash of a map is that of its bytes: E, R, S and the ids as little-endian int32") {
+    // sha256 of 03000000 01000000 03000000 00000000 02000000 01000000, by Python's hashlib.
+    const Layout layout({1, 3, 1, 3}, {ExpertId{0}, ExpertId{2}, ExpertId{1}});
+    CHECK(map_hash(layout) == "12a73639c6035bb0a92b454a251cb779f38f7fa2f1894edc8a19bd110cc7ce70");
+    CHECK(map_hash(Layout({1, 3, 3, 1}, {ExpertId{0}, ExpertId{2}, ExpertId{1}})) != map_hash(layout));
+}
