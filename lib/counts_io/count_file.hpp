@@ -1,7 +1,9 @@
 // Count files: the table of formats, and the reading and writing of one file.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,8 +11,10 @@
 #include <vector>
 
 #include "core/count_options.hpp"
+#include "core/error.hpp"
 #include "core/finding.hpp"
 #include "core/tensor.hpp"
+#include "files/mapped_file.hpp"
 
 namespace eplb {
 
@@ -24,18 +28,36 @@ struct CountFile {
     Tensor tensor;
     Reduction reduction = Reduction::unknown;  // reduced where the format says so by definition
     std::optional<std::string> saved_on;       // device a .pt was saved from, e.g. "npu:0"
-    std::vector<Finding> findings;             // what the reader noticed: extra keys, a dropped device tag, ... (info)
+    std::vector<Finding> findings;             // what the reader noticed, all info: EXTRA_KEYS, TENSOR_CHOSEN
 };
 
 // Reads one file, format sniffed from its content or taken from the options. Throws Error{input} that names file,
-// place, value and remedy when it cannot be decoded, with finding_code() of the matching finding where there is one
-// (TRUNCATED, ...).
+// place, value and remedy when it cannot be decoded. Its finding_code() is one of
+//   EMPTY_FILE        no bytes
+//   TRUNCATED         cut short, or its end is zeros
+//   CRC_MISMATCH      a checksum of the file contradicts its bytes
+//   NOT_A_COUNT_FILE  another kind of file, or nothing in it can be told to be the counts
+//   LEGACY_FORMAT     a torch file from before torch 1.6
+//   UNSUPPORTED_FILE  counts in a form that is not read: per-pass dumps, encryption, values in other files
+//   UNSUPPORTED_TYPE  the elements are no numbers
+//   UNKNOWN_GLOBAL    a pickle that names what no count file needs
+//   BAD_GEOMETRY      shape, strides or sizes that do not go with the bytes
+//   MALFORMED         anything else that breaks the format's rules
+//   READER_CRASHED    --pt-reader libtorch: libtorch died
+// and empty when the file cannot be opened at all.
 CountFile read_count_file(const std::string& path, const CountOptions& options);
+
+// The same for a file that is open already; its bytes and digest can then be shown even when it cannot be decoded.
+CountFile decode_count_file(const std::shared_ptr<const MappedFile>& file, const CountOptions& options);
+
+// An error of reading `path` as a validator reports it: severity error, the code above (UNREADABLE when it is empty),
+// the place inside the file.
+Finding finding_of(const Error& error, std::string_view path);
 
 std::vector<std::string_view> count_format_names();
 
-// Bytes of a count file as `format` ("pt": exactly what SGLang's recorder saves; "npy"; "h5", with Fletcher32).
-// values: [record slots, layers, experts].
+// Bytes of a count file as `format`: "pt" as SGLang's recorder saves it, "npy", or "h5" with Fletcher32. The same
+// counts give the same bytes. values: [record slots, layers, experts]. Throws Error{usage} for another format.
 std::vector<std::byte> encode_counts(std::string_view format, std::span<const std::int32_t> values, int record_slots,
                                      int layers, int experts);
 

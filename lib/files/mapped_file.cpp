@@ -76,7 +76,8 @@ int read_to_end(const std::string& path, int source) {
 
 }  // namespace
 
-MappedFile::MappedFile(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {
+MappedFile::MappedFile(std::string path, int descriptor, bool anonymous)
+    : path_(std::move(path)), descriptor_(descriptor), anonymous_(anonymous) {
     struct stat status {};
     if (::fstat(descriptor_, &status) != 0) {
         ::close(descriptor_);
@@ -98,7 +99,10 @@ MappedFile::~MappedFile() {
 }
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-    if (path == "-") return std::shared_ptr<const MappedFile>(new MappedFile(path, read_to_end(path, STDIN_FILENO)));
+    const auto make = [&](int source, bool anonymous) {
+        return std::shared_ptr<const MappedFile>(new MappedFile(path, source, anonymous));
+    };
+    if (path == "-") return make(read_to_end(path, STDIN_FILENO), true);
     Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (descriptor.get() < 0) fail(path, "cannot be opened");
     struct stat status {};
@@ -106,15 +110,15 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
     if (S_ISDIR(status.st_mode)) {
         throw Error(ErrorCode::input, path, "is a directory", "name the files in it");
     }
-    const int source = S_ISREG(status.st_mode) ? descriptor.release() : read_to_end(path, descriptor.get());
-    return std::shared_ptr<const MappedFile>(new MappedFile(path, source));
+    if (S_ISREG(status.st_mode)) return make(descriptor.release(), false);
+    return make(read_to_end(path, descriptor.get()), true);
 }
 
 std::shared_ptr<const MappedFile> MappedFile::copy_of(std::string_view name, std::span<const std::byte> bytes) {
     std::string path(name);
     Descriptor memory(make_memory_file(path));
     write_all(path, memory.get(), bytes);
-    return std::shared_ptr<const MappedFile>(new MappedFile(std::move(path), memory.release()));
+    return std::shared_ptr<const MappedFile>(new MappedFile(std::move(path), memory.release(), true));
 }
 
 std::string MappedFile::reopen_path() const {

@@ -26,15 +26,17 @@ class MappedFile {
     const std::string& path() const { return path_; }  // as given
     std::span<const std::byte> bytes() const { return {data_, size_}; }
     std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
-    // A path under which a library that opens files itself sees the same bytes, also those of stdin; valid in this
-    // process and its children as long as this object lives.
+    // A path under which fopen() sees the same bytes, also those of stdin; valid in this process and its forks as long
+    // as this object lives. Where it is_anonymous() the path has no real path behind it.
     std::string reopen_path() const;
+    bool is_anonymous() const { return anonymous_; }
 
   private:
-    MappedFile(std::string path, int descriptor);
+    MappedFile(std::string path, int descriptor, bool anonymous);
 
     std::string path_;
     int descriptor_ = -1;
+    bool anonymous_ = false;
     const std::byte* data_ = nullptr;
     std::size_t size_ = 0;
 };

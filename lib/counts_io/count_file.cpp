@@ -1,0 +1,179 @@
+#include "counts_io/count_file.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include "core/error.hpp"
+#include "counts_io/count_formats.hpp"
+#include "files/digest.hpp"
+#include "files/hdf5.hpp"
+#include "files/npy.hpp"
+
+namespace eplb {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+struct CountFormat {
+    std::string_view name;
+    std::string_view magic;  // first bytes, for telling a file that ends inside them
+    bool (*looks_like)(Bytes bytes);
+    DecodedCounts (*read)(const std::shared_ptr<const MappedFile>& file, const CountOptions& options);
+    std::vector<std::byte> (*encode)(Int32Counts values, Shape shape);  // nullptr: this format is read only
+};
+
+std::vector<std::byte> encode_npy_counts(Int32Counts values, Shape shape) {
+    return encode_npy(values, shape);
+}
+
+// In the order in which content is sniffed.
+constexpr std::array<CountFormat, 4> formats = {{
+    {"pt", "PK\x03\x04", looks_like_pt, read_pt_counts, encode_pt_counts},
+    {"npy", "\x93NUMPY", looks_like_npy, read_npy_counts, encode_npy_counts},
+    {"h5", "\x89HDF\r\n\x1a\n", looks_like_hdf5, read_hdf5_counts, encode_hdf5_counts},
+    {"json", "{\"", looks_like_json, read_json_counts, nullptr},
+}};
+
+// Files that are taken for counts now and then, named so that nobody has to guess.
+struct Stranger {
+    std::string_view magic, what, hint;
+};
+constexpr std::array<Stranger, 5> strangers = {{
+    {"version https://git-lfs", "is a Git LFS pointer, not the file itself", "run git lfs pull"},
+    {"\x1f\x8b", "is compressed with gzip", "gunzip it first"},
+    {"\x28\xb5\x2f\xfd", "is compressed with zstd", "unzstd it first"},
+    {"\xfd"
+     "7zXZ",
+     "is compressed with xz", "unxz it first"},
+    {"BZh", "is compressed with bzip2", "bunzip2 it first"},
+}};
+
+[[noreturn]] void fail(std::string_view finding, std::string what, std::string hint) {
+    throw Error(ErrorCode::input, "", std::move(what), std::move(hint)).as_finding(finding);
+}
+
+bool begins_with(Bytes bytes, std::string_view magic) {
+    return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
+}
+
+[[noreturn]] void fail_unknown(Bytes bytes) {
+    for (const CountFormat& format : formats) {
+        if (bytes.size() < format.magic.size() && std::memcmp(bytes.data(), format.magic.data(), bytes.size()) == 0) {
+            fail("TRUNCATED", fmt::format("the file has {} bytes, too few for any format", bytes.size()),
+                 "dump or copy it again");
+        }
+    }
+    for (const Stranger& stranger : strangers) {
+        if (begins_with(bytes, stranger.magic)) {
+            fail("NOT_A_COUNT_FILE", std::string(stranger.what), std::string(stranger.hint));
+        }
+    }
+    if (std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; })) {
+        fail("TRUNCATED", fmt::format("all {} bytes are zero", bytes.size()),
+             "the file was reserved but never written, as on a full disk: dump or copy it again");
+    }
+    fail("NOT_A_COUNT_FILE", "is no count file: its content is that of none of the formats read",
+         fmt::format("read are {}; --format NAME insists on one", fmt::join(count_format_names(), ", ")));
+}
+
+const CountFormat& format_of(Bytes bytes, const std::optional<std::string>& wanted) {
+    if (wanted) {
+        const auto found = std::find_if(formats.begin(), formats.end(),
+                                        [&](const CountFormat& format) { return format.name == *wanted; });
+        if (found == formats.end()) {
+            throw Error(ErrorCode::usage, "--format", fmt::format("\"{}\" is no count format", *wanted),
+                        fmt::format("known are {}", fmt::join(count_format_names(), ", ")));
+        }
+        return *found;
+    }
+    const auto found = std::find_if(formats.begin(), formats.end(),
+                                    [&](const CountFormat& format) { return format.looks_like(bytes); });
+    if (found == formats.end()) fail_unknown(bytes);
+    return *found;
+}
+
+// [L, E] is one record slot of [1, L, E].
+void make_three_dimensional(Tensor& tensor) {
+    if (tensor.shape.size() == 2) {
+        const std::int64_t stride = tensor.contiguous_strides().at(0) * std::max<std::int64_t>(tensor.shape[0], 1);
+        tensor.shape.insert(tensor.shape.begin(), 1);
+        tensor.strides.insert(tensor.strides.begin(), stride);
+    }
+    const std::string shape = fmt::format("[{}]", fmt::join(tensor.shape, ", "));
+    if (tensor.shape.size() != 3) {
+        fail("BAD_GEOMETRY", fmt::format("a tensor of shape {} is no count tensor", shape),
+             "counts are [record slots, layers, experts], or [layers, experts] for one record slot");
+    }
+    for (const std::int64_t extent : tensor.shape) {
+        if (extent > std::numeric_limits<int>::max()) {
+            fail("BAD_GEOMETRY", fmt::format("an axis of shape {} is above 2^31 - 1", shape), "");
+        }
+    }
+}
+
+}  // namespace
+
+CountFile decode_count_file(const std::shared_ptr<const MappedFile>& file, const CountOptions& options) {
+    const Bytes bytes = file->bytes();
+    try {
+        if (bytes.empty()) {
+            fail("EMPTY_FILE", "the file is empty",
+                 "nothing was written: was the recorder started and dumped, and is there room on the disk?");
+        }
+        const CountFormat& format = format_of(bytes, options.format);
+        DecodedCounts decoded = format.read(file, options);
+        make_three_dimensional(decoded.tensor);
+        CountFile result;
+        result.path = file->path();
+        result.format = format.name;
+        result.sha256 = sha256_hex(bytes);
+        result.bytes = static_cast<std::int64_t>(bytes.size());
+        result.tensor = std::move(decoded.tensor);
+        result.reduction = decoded.reduction;
+        result.saved_on = std::move(decoded.saved_on);
+        result.findings = std::move(decoded.findings);
+        return result;
+    } catch (const Error& error) {
+        throw error.inside(file->path());
+    }
+}
+
+CountFile read_count_file(const std::string& path, const CountOptions& options) {
+    return decode_count_file(MappedFile::open(path), options);
+}
+
+Finding finding_of(const Error& error, std::string_view path) {
+    std::string_view where = error.where();
+    if (where.substr(0, path.size()) == path) {
+        where.remove_prefix(path.size());
+        if (where.substr(0, 2) == ": ") where.remove_prefix(2);
+    }
+    const std::string& code = error.finding_code();
+    return {Severity::error, code.empty() ? "UNREADABLE" : code, std::string(where), error.message(), error.hint()};
+}
+
+std::vector<std::string_view> count_format_names() {
+    std::vector<std::string_view> names;
+    for (const CountFormat& format : formats) names.push_back(format.name);
+    return names;
+}
+
+std::vector<std::byte> encode_counts(std::string_view format, std::span<const std::int32_t> values, int record_slots,
+                                     int layers, int experts) {
+    const std::array<std::int64_t, 3> shape = {record_slots, layers, experts};
+    if (values.size() !=
+        static_cast<std::size_t>(record_slots) * static_cast<std::size_t>(layers) * static_cast<std::size_t>(experts)) {
+        throw Error(ErrorCode::internal, "", "the counts to write do not fill their shape");
+    }
+    for (const CountFormat& known : formats) {
+        if (known.name == format && known.encode != nullptr) return known.encode(values, shape);
+    }
+    throw Error(ErrorCode::usage, "", fmt::format("counts are not written as \"{}\"", format), "pt, npy and h5 are");
+}
+
+}  // namespace eplb

@@ -1,0 +1,42 @@
+// What each count format offers to the table in count_file.cpp. One .cpp per format.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/count_options.hpp"
+#include "core/finding.hpp"
+#include "core/tensor.hpp"
+#include "files/mapped_file.hpp"
+
+namespace eplb {
+
+// What a format's reader makes of a file: a tensor of any number of axes, and what it noticed.
+struct DecodedCounts {
+    Tensor tensor;
+    Reduction reduction = Reduction::unknown;
+    std::optional<std::string> saved_on;
+    std::vector<Finding> findings;
+};
+
+// Each throws Error{input} with a finding code and a place inside the file.
+DecodedCounts read_pt_counts(const std::shared_ptr<const MappedFile>& file, const CountOptions& options);
+DecodedCounts read_npy_counts(const std::shared_ptr<const MappedFile>& file, const CountOptions& options);
+DecodedCounts read_hdf5_counts(const std::shared_ptr<const MappedFile>& file, const CountOptions& options);
+DecodedCounts read_json_counts(const std::shared_ptr<const MappedFile>& file, const CountOptions& options);
+
+using Int32Counts = std::span<const std::int32_t>;
+using Shape = std::span<const std::int64_t>;
+std::vector<std::byte> encode_pt_counts(Int32Counts values, Shape shape);
+std::vector<std::byte> encode_hdf5_counts(Int32Counts values, Shape shape);
+
+bool looks_like_pt(std::span<const std::byte> bytes);  // a zip archive, or a bare pickle that the reader names
+bool looks_like_json(std::span<const std::byte> bytes);
+
+}  // namespace eplb

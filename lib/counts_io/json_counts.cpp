@@ -1,0 +1,129 @@
+// {"logical_count": [[...]]}: what SGLang's --init-expert-location accepts as statistics.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+
+#include "core/counts.hpp"
+#include "core/error.hpp"
+#include "counts_io/count_formats.hpp"
+#include "files/json_document.hpp"
+
+namespace eplb {
+namespace {
+
+constexpr double exact_limit = 9007199254740992.0;  // 2^53
+
+// Numbers of a rectangular nest of arrays, row-major. Whole numbers stay int64; one literal with a fraction or exponent
+// makes all of them doubles.
+class NumberNest {
+  public:
+    explicit NumberNest(JsonValue root) {
+        for (JsonValue level = root; level.is(JsonKind::array); level = *level.elements().begin()) {
+            shape_.push_back(static_cast<std::int64_t>(level.size()));
+            if (level.size() == 0) break;
+        }
+        if (shape_.size() < 2 || shape_.size() > 3) {
+            root.fail("BAD_GEOMETRY", fmt::format("is nested {} deep", shape_.size()),
+                      "counts are [layers][experts] or [record slots][layers][experts]");
+        }
+        collect(root, 0);
+    }
+
+    Tensor tensor() && {
+        Tensor tensor;
+        tensor.shape = shape_;
+        tensor.strides = tensor.contiguous_strides();
+        if (reals_.empty()) {
+            const auto owner = std::make_shared<std::vector<std::int64_t>>(std::move(integers_));
+            tensor.dtype = DType::int64;
+            tensor.data = reinterpret_cast<const std::byte*>(owner->data());
+            tensor.owner = owner;
+        } else {
+            const auto owner = std::make_shared<std::vector<double>>(std::move(reals_));
+            tensor.dtype = DType::float64;
+            tensor.data = reinterpret_cast<const std::byte*>(owner->data());
+            tensor.owner = owner;
+        }
+        return tensor;
+    }
+
+  private:
+    void collect(JsonValue level, std::size_t axis) {  // at most three deep
+        if (static_cast<std::int64_t>(level.size()) != shape_[axis]) {
+            level.fail("BAD_GEOMETRY",
+                       fmt::format("has {} entries, its neighbours have {}", level.size(), shape_[axis]));
+        }
+        for (const JsonValue value : level.elements()) {
+            if (axis + 1 < shape_.size()) {
+                collect(value, axis + 1);
+            } else {
+                add(value);
+            }
+        }
+    }
+    void add(JsonValue value) {
+        if (reals_.empty() && value.is(JsonKind::integer)) {
+            integers_.push_back(value.as_integer());
+            return;
+        }
+        if (reals_.empty()) {
+            for (const std::int64_t integer : integers_) reals_.push_back(static_cast<double>(integer));
+            largest_integer(value);
+            integers_ = {};
+        }
+        const double number = value.as_number();
+        if (value.is(JsonKind::integer) && std::abs(number) > exact_limit) inexact(value);
+        reals_.push_back(number);
+    }
+    // Integers that came before the first real number must survive as doubles too.
+    void largest_integer(JsonValue value) const {
+        for (const std::int64_t integer : integers_) {
+            if (std::abs(static_cast<double>(integer)) > exact_limit) inexact(value);
+        }
+    }
+    [[noreturn]] static void inexact(JsonValue value) {
+        value.fail("MALFORMED", "mixes numbers with a fraction or exponent and whole numbers above 2^53",
+                   "write all counts as whole numbers");
+    }
+
+    std::vector<std::int64_t> shape_, integers_;
+    std::vector<double> reals_;
+};
+
+}  // namespace
+
+bool looks_like_json(std::span<const std::byte> bytes) {
+    for (const std::byte byte : bytes) {
+        const char c = static_cast<char>(byte);
+        if (c == '{' || c == '[') return true;
+        if (c != ' ' && c != '\n' && c != '\r' && c != '\t') return false;
+    }
+    return false;
+}
+
+DecodedCounts read_json_counts(const std::shared_ptr<const MappedFile>& file, const CountOptions& options) {
+    const std::string key = options.dataset.value_or("logical_count");
+    const JsonDocument document = JsonDocument::parse(file->text());
+    const JsonValue root = document.root();
+    if (!root.is(JsonKind::object)) {
+        root.fail("NOT_A_COUNT_FILE", "is no object with the key \"logical_count\"",
+                  "write {\"logical_count\": [...]}");
+    }
+    const std::optional<JsonValue> counts = root.find(key);
+    if (!counts) {
+        const bool layout = root.find("physical_to_logical_map").has_value();
+        root.fail("NOT_A_COUNT_FILE",
+                  layout ? "this is a layout, not counts" : fmt::format("lacks the key \"{}\"", key),
+                  layout ? "" : "--dataset KEY names another one");
+    }
+    DecodedCounts result{NumberNest(*counts).tensor(), Reduction::reduced, std::nullopt, {}};
+    for (const auto [name, value] : root.members()) {
+        if (name == key) continue;
+        result.findings.push_back(
+            {Severity::info, "EXTRA_KEYS", value.path(), fmt::format("key \"{}\" is not read", name), ""});
+    }
+    return result;
+}
+
+}  // namespace eplb

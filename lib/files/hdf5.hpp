@@ -1,0 +1,34 @@
+// HDF5 files through the C library: one numeric data set in, one out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/tensor.hpp"
+#include "files/mapped_file.hpp"
+
+namespace eplb {
+
+struct Hdf5DataSet {
+    std::string path;  // "/logical_count"
+    Tensor tensor;     // contiguous, in this machine's byte order
+};
+
+bool looks_like_hdf5(std::span<const std::byte> bytes);
+
+// Reads the data set `wanted`, else `preferred` where it exists, else the only integer data set with three axes. The
+// library runs in a child process with bounded memory and time: it is known to crash on damaged files. Throws
+// Error{input}: NOT_A_COUNT_FILE (no such data set, or a choice), UNSUPPORTED_TYPE, TRUNCATED, MALFORMED.
+Hdf5DataSet read_hdf5(const std::shared_ptr<const MappedFile>& file, const std::optional<std::string>& wanted,
+                      const std::string& preferred);
+
+// A file with one little-endian int32 data set, chunked along the first axis, with Fletcher32 checksums and no dates.
+std::vector<std::byte> encode_hdf5(const std::string& path, std::span<const std::int32_t> values,
+                                   std::span<const std::int64_t> shape);
+
+}  // namespace eplb
