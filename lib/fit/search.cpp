@@ -1,5 +1,5 @@
-#include "core/error.hpp"
 #include "fit/policies.hpp"
+#include "fit/step.hpp"
 #include "fit/window.hpp"
 
 namespace eplb::policy {
@@ -12,7 +12,7 @@ FitResult search(const FitProblem& problem) {
         case Objective::step:
             break;
     }
-    throw Error(ErrorCode::internal, "fit", "no search for this objective");
+    return fit_step(problem);
 }
 
 }  // namespace eplb::policy
