@@ -82,7 +82,7 @@ FitResult fit_step(const FitProblem& problem) {
         const LayerCounts& counts = problem.layers[static_cast<std::size_t>(layer)];
         auto best = fit_step_row(counts, ranks, slots_per_rank, settings,
                                  stream_seed(problem.seed, static_cast<std::uint64_t>(layer)));
-        const auto window = fit_window_row(totals, peak_weights(counts), ranks, slots_per_rank, {}).row;
+        const auto window = fit_window_layer(problem, layer, totals).row;
         if (step_of(counts, window, ranks) < step_of(counts, best, ranks)) best = window;
         std::ranges::copy(best, row.begin());
     });

@@ -2,40 +2,39 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <vector>
 
+#include "fit/loaded_row.hpp"
+
 namespace eplb {
 namespace {
 
-// Loads relative to the mean rank, in float, four at a time: good enough to choose an exchange, which is then checked
-// in double.
+// Slot loads relative to the mean rank, in float, four at a time: good enough to choose an exchange, which is then
+// judged in double.
 using Lanes = float __attribute__((vector_size(16)));
 constexpr std::size_t lanes = 4;
-constexpr double least_gain = 1e-12;  // relative; above the rounding of a rank load, so that every step is one down
 constexpr float no_replica = 1e30f;   // fills the last lanes of a rank: never the best partner
+constexpr double least_gain = 1e-12;  // relative; above the rounding of a rank load, so that every exchange is a gain
 
 struct Exchange {
-    std::size_t from = 0, to = 0;                             // slots on the busiest rank and on the other one
-    double larger = std::numeric_limits<double>::infinity();  // larger load of the two ranks after it
+    std::size_t slot = 0, other = 0;                          // on the busiest rank and on another one
+    double larger = std::numeric_limits<double>::infinity();  // load of the busier of the two ranks after it
 };
 
 class Swapper {
   public:
     Swapper(std::span<ExpertId> row, std::span<const double> replica_loads, int ranks)
-        : row_(row),
-          replica_loads_(replica_loads),
-          ranks_(static_cast<std::size_t>(ranks)),
-          slots_(row.size() / ranks_),
-          blocks_((slots_ + lanes - 1) / lanes),
-          by_load_(ranks_),
-          load_(ranks_),
-          near_(ranks_ * blocks_) {
+        : row_(row, replica_loads, ranks),
+          stride_((row_.slots_per_rank() + lanes - 1) / lanes * lanes),
+          by_load_(row_.ranks()),
+          near_(row_.ranks() * stride_, no_replica) {
         double total = 0;
-        for (std::size_t rank = 0; rank < ranks_; ++rank) total += load_[rank] = rank_load(rank);
+        for (const double load : row_.loads()) total += load;
         scale_ = total > 0 ? static_cast<double>(ranks) / total : 0;
-        for (std::size_t rank = 0; rank < ranks_; ++rank) refresh_near(rank);
+        for (std::size_t slot = 0; slot < row.size(); ++slot) refresh_near(slot);
         std::iota(by_load_.begin(), by_load_.end(), std::size_t{0});
         std::sort(by_load_.begin(), by_load_.end(), [&](std::size_t a, std::size_t b) { return lighter(a, b); });
     }
@@ -44,34 +43,32 @@ class Swapper {
         while (largest() > target) {
             const Exchange exchange = find(target);
             if (!(exchange.larger < largest() * (1 - least_gain))) break;
-            apply(exchange);
+            row_.exchange(exchange.slot, exchange.other);
+            for (const std::size_t slot : {exchange.slot, exchange.other}) refresh_near(slot);
+            reorder(row_.rank_of(exchange.slot), row_.rank_of(exchange.other));
         }
         return largest();
     }
 
   private:
-    double largest() const { return load_[by_load_.back()]; }
-    bool lighter(std::size_t a, std::size_t b) const { return load_[a] != load_[b] ? load_[a] < load_[b] : a < b; }
-    double slot_load(std::size_t slot) const { return replica_loads_[static_cast<std::size_t>(row_[slot].value)]; }
+    double largest() const { return row_.load(by_load_.back()); }
 
-    double rank_load(std::size_t rank) const {
-        double sum = 0;
-        for (std::size_t slot = rank * slots_; slot < (rank + 1) * slots_; ++slot) sum += slot_load(slot);
-        return sum;
+    bool lighter(std::size_t a, std::size_t b) const {
+        return row_.load(a) != row_.load(b) ? row_.load(a) < row_.load(b) : a < b;
     }
 
-    void refresh_near(std::size_t rank) {
-        for (std::size_t i = 0; i < blocks_ * lanes; ++i) {
-            near_[rank * blocks_ + i / lanes][i % lanes] =
-                i < slots_ ? static_cast<float>(slot_load(rank * slots_ + i) * scale_) : no_replica;
-        }
+    const float* near_of(std::size_t rank) const { return near_.data() + rank * stride_; }
+
+    void refresh_near(std::size_t slot) {
+        const std::size_t rank = row_.rank_of(slot);
+        near_[rank * stride_ + (slot - row_.first_slot(rank))] = static_cast<float>(row_.slot_load(slot) * scale_);
     }
 
     Exchange find(double target) const {
         const std::size_t busiest = by_load_.back();
         Exchange best;
         for (const std::size_t other : by_load_) {
-            const double middle = 0.5 * (load_[busiest] + load_[other]);
+            const double middle = 0.5 * (row_.load(busiest) + row_.load(other));
             if (other == busiest || middle >= best.larger) break;
             const Exchange exchange = best_exchange(busiest, other);
             if (exchange.larger < best.larger) best = exchange;
@@ -83,37 +80,41 @@ class Swapper {
     // Moving d = x_a - x_b from one rank to the other leaves the larger of the two loads at middle + |d - half|, where
     // half is half their difference: the best pair has d closest to half.
     Exchange best_exchange(std::size_t busiest, std::size_t other) const {
-        const Lanes* others = &near_[other * blocks_];
-        const auto half = static_cast<float>(0.5 * (load_[busiest] - load_[other]) * scale_);
+        const float *mine = near_of(busiest), *theirs = near_of(other);
+        const auto half = static_cast<float>(0.5 * (row_.load(busiest) - row_.load(other)) * scale_);
         float least = std::numeric_limits<float>::infinity();
         std::size_t from = 0;
-        for (std::size_t a = 0; a < slots_; ++a) {
-            const float wanted = near_[busiest * blocks_ + a / lanes][a % lanes] - half;
-            Lanes closest = {no_replica, no_replica, no_replica, no_replica};
-            for (std::size_t block = 0; block < blocks_; ++block) {
-                Lanes distance = others[block] - wanted;
-                distance = distance < 0 ? -distance : distance;
-                closest = distance < closest ? distance : closest;
-            }
-            const float low = std::min(closest[0], closest[1]), high = std::min(closest[2], closest[3]);
-            if (std::min(low, high) < least) {
-                least = std::min(low, high);
+        for (std::size_t a = 0; a < row_.slots_per_rank(); ++a) {
+            const float distance = least_distance(theirs, mine[a] - half);
+            if (distance < least) {
+                least = distance;
                 from = a;
             }
         }
-        const float wanted = near_[busiest * blocks_ + from / lanes][from % lanes] - half;
         std::size_t to = 0;
-        while (std::abs(others[to / lanes][to % lanes] - wanted) != least) ++to;
-        const Exchange exchange = make_exchange(busiest, from, other, to);
+        while (std::abs(theirs[to] - (mine[from] - half)) != least) ++to;
+        const Exchange exchange = make_exchange(row_.first_slot(busiest) + from, row_.first_slot(other) + to);
         return exchange.larger < std::numeric_limits<double>::infinity() ? exchange
                                                                          : best_legal_exchange(busiest, other);
     }
 
+    float least_distance(const float* loads, float wanted) const {
+        Lanes closest = {no_replica, no_replica, no_replica, no_replica};
+        for (std::size_t i = 0; i < stride_; i += lanes) {
+            Lanes distance;
+            std::memcpy(&distance, loads + i, sizeof distance);
+            distance -= wanted;
+            distance = distance < 0 ? -distance : distance;
+            closest = distance < closest ? distance : closest;
+        }
+        return std::min(std::min(closest[0], closest[1]), std::min(closest[2], closest[3]));
+    }
+
     Exchange best_legal_exchange(std::size_t busiest, std::size_t other) const {
         Exchange best;
-        for (std::size_t from = 0; from < slots_; ++from) {
-            for (std::size_t to = 0; to < slots_; ++to) {
-                const Exchange exchange = make_exchange(busiest, from, other, to);
+        for (std::size_t slot = row_.first_slot(busiest); slot < row_.first_slot(busiest + 1); ++slot) {
+            for (std::size_t partner = row_.first_slot(other); partner < row_.first_slot(other + 1); ++partner) {
+                const Exchange exchange = make_exchange(slot, partner);
                 if (exchange.larger < best.larger) best = exchange;
             }
         }
@@ -121,43 +122,29 @@ class Swapper {
     }
 
     // `larger` is infinite when a rank would get an expert twice.
-    Exchange make_exchange(std::size_t busiest, std::size_t from, std::size_t other, std::size_t to) const {
-        Exchange exchange{busiest * slots_ + from, other * slots_ + to};
-        if (holds(other, row_[exchange.from]) || holds(busiest, row_[exchange.to])) return exchange;
-        const double moved = slot_load(exchange.from) - slot_load(exchange.to);
-        exchange.larger = std::max(load_[busiest] - moved, load_[other] + moved);
+    Exchange make_exchange(std::size_t slot, std::size_t other) const {
+        Exchange exchange{slot, other};
+        const std::size_t rank = row_.rank_of(slot), other_rank = row_.rank_of(other);
+        if (row_.holds(other_rank, row_.expert(slot)) || row_.holds(rank, row_.expert(other))) return exchange;
+        const double moved = row_.slot_load(slot) - row_.slot_load(other);
+        exchange.larger = std::max(row_.load(rank) - moved, row_.load(other_rank) + moved);
         return exchange;
     }
 
-    bool holds(std::size_t rank, ExpertId expert) const {
-        const ExpertId* first = row_.data() + rank * slots_;
-        return std::find(first, first + slots_, expert) != first + slots_;
-    }
-
-    void apply(const Exchange& exchange) {
-        std::swap(row_[exchange.from], row_[exchange.to]);
-        for (const std::size_t slot : {exchange.from, exchange.to}) {
-            const std::size_t rank = slot / slots_;
-            load_[rank] = rank_load(rank);
-            near_[rank * blocks_ + slot % slots_ / lanes][slot % slots_ % lanes] =
-                static_cast<float>(slot_load(slot) * scale_);
-            reorder(rank);
+    // Only these two ranks have changed their loads.
+    void reorder(std::size_t rank, std::size_t other) {
+        std::erase_if(by_load_, [&](std::size_t r) { return r == rank || r == other; });
+        for (const std::size_t moved : {rank, other}) {
+            const auto at = std::upper_bound(by_load_.begin(), by_load_.end(), moved,
+                                             [&](std::size_t a, std::size_t b) { return lighter(a, b); });
+            by_load_.insert(at, moved);
         }
     }
 
-    void reorder(std::size_t rank) {
-        auto at = std::find(by_load_.begin(), by_load_.end(), rank);
-        for (; at != by_load_.begin() && lighter(rank, *(at - 1)); --at) *at = *(at - 1);
-        for (; at + 1 != by_load_.end() && lighter(*(at + 1), rank); ++at) *at = *(at + 1);
-        *at = rank;
-    }
-
-    std::span<ExpertId> row_;
-    std::span<const double> replica_loads_;
-    std::size_t ranks_, slots_, blocks_;
+    LoadedRow row_;
+    std::size_t stride_;                // slots a rank, rounded up to whole lanes
     std::vector<std::size_t> by_load_;  // ranks, lightest first
-    std::vector<double> load_;          // [R], each summed in slot order
-    std::vector<Lanes> near_;           // [R][blocks], slot loads times scale_
+    std::vector<float> near_;           // [R][stride], slot loads times scale_
     double scale_ = 0;
 };
 

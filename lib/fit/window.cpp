@@ -1,49 +1,118 @@
 #include "fit/window.hpp"
 
 #include <algorithm>
+#include <limits>
 
+#include "core/layout.hpp"
+#include "core/random.hpp"
 #include "fit/layers.hpp"
 #include "fit/peaks.hpp"
 #include "fit/place.hpp"
 #include "fit/replicate.hpp"
 #include "fit/swap.hpp"
+#include "fit/swap_pairs.hpp"
+#include "fit/window_anneal.hpp"
 #include "score/bounds.hpp"
 
 namespace eplb {
+namespace {
+
+constexpr int small_problem = 64;  // slots
+constexpr double small_gap = 1e-6;
+constexpr std::int64_t small_proposals = 4000;
+
+// A row under construction for one layer, the best one so far.
+class WindowFitter {
+  public:
+    WindowFitter(std::span<const std::int64_t> totals, int ranks, int slots_per_rank, double goal_gap)
+        : totals_(totals), ranks_(ranks), slots_per_rank_(slots_per_rank) {
+        double total = 0;
+        for (const std::int64_t count : totals) total += static_cast<double>(count);
+        mean_ = total / ranks;
+        result_.bound = window_lower_bound(totals, ranks, slots_per_rank, PairBound::skip);
+        goal_ = result_.bound * (1 + goal_gap) * mean_;
+    }
+
+    bool done() const { return largest_ <= goal_; }
+
+    template <typename Weight>
+    void construct(std::span<const Weight> replica_weights) {
+        const auto replicas = replicate(replica_weights, ranks_, ranks_ * slots_per_rank_);
+        const auto loads = even_replica_loads(totals_, replicas);
+        auto row = place(loads, replicas, ranks_, slots_per_rank_);
+        const double largest = swap_down(row, loads, ranks_, goal_);
+        keep(std::move(row), largest);
+    }
+
+    void exchange_pairs(std::vector<ExpertId> row) {
+        const auto loads = even_replica_loads(totals_, replica_counts(row, static_cast<int>(totals_.size())));
+        const double largest = swap_pairs_down(row, loads, ranks_, goal_);
+        keep(std::move(row), largest);
+    }
+    void exchange_pairs() { exchange_pairs(result_.row); }
+
+    void anneal(std::int64_t proposals, std::uint64_t seed) {
+        AnnealedRows rows = anneal_window(result_.row, totals_, ranks_, goal_ / mean_, proposals, seed);
+        exchange_pairs(std::move(rows.best));
+        if (!done()) exchange_pairs(std::move(rows.last));
+    }
+
+    WindowRow take() {
+        result_.balancedness = largest_ / mean_;
+        return std::move(result_);
+    }
+
+  private:
+    void keep(std::vector<ExpertId> row, double largest) {
+        if (!(largest < largest_)) return;
+        result_.row = std::move(row);
+        largest_ = largest;
+    }
+
+    std::span<const std::int64_t> totals_;
+    int ranks_, slots_per_rank_;
+    double mean_ = 0, goal_ = 0;  // rank loads
+    double largest_ = std::numeric_limits<double>::infinity();
+    WindowRow result_;
+};
+
+}  // namespace
+
+WindowGoal window_goal(Effort effort) {
+    switch (effort) {
+        case Effort::fast:
+            return {1e-3, 0};
+        case Effort::standard:
+            return {3e-4, 20'000};
+        case Effort::thorough:
+            return {1e-6, 500'000};
+    }
+    return {};
+}
 
 WindowRow fit_window_row(std::span<const std::int64_t> totals, std::span<const double> replica_weights, int ranks,
-                         int slots_per_rank, const WindowGoal& goal) {
-    double total = 0;
-    for (const std::int64_t count : totals) total += static_cast<double>(count);
-    const double mean = total / ranks;
-    WindowRow best;
-    best.bound = window_lower_bound(totals, ranks, slots_per_rank, PairBound::skip);
-    const double wanted = best.bound * (1 + goal.gap) * mean;
+                         int slots_per_rank, const WindowGoal& goal, std::uint64_t seed) {
+    const bool small = ranks * slots_per_rank <= small_problem;
+    const std::int64_t proposals = small ? std::max(goal.proposals, small_proposals) : goal.proposals;
+    WindowFitter fitter(totals, ranks, slots_per_rank, small ? small_gap : goal.gap);
+    if (!replica_weights.empty()) fitter.construct(replica_weights);
+    if (!fitter.done()) fitter.construct(totals);
+    if (!fitter.done()) fitter.exchange_pairs();
+    if (!fitter.done() && proposals > 0) fitter.anneal(proposals, seed);
+    return fitter.take();
+}
 
-    double largest = 0;
-    const auto attempt = [&](const std::vector<int>& replicas) {
-        const auto loads = even_replica_loads(totals, replicas);
-        auto row = place(loads, replicas, ranks, slots_per_rank);
-        const double reached = swap_down(row, loads, ranks, wanted);
-        if (best.row.empty() || reached < largest) {
-            best.row = std::move(row);
-            largest = reached;
-        }
-    };
-    if (!replica_weights.empty()) attempt(replicate(replica_weights, ranks, ranks * slots_per_rank));
-    if (best.row.empty() || largest > wanted) attempt(replicate(totals, ranks, ranks * slots_per_rank));
-    best.balancedness = largest / mean;
-    return best;
+WindowRow fit_window_layer(const FitProblem& problem, int layer, std::span<const std::int64_t> totals) {
+    const LayerCounts& counts = problem.layers[static_cast<std::size_t>(layer)];
+    const auto weights = counts.slots > 1 ? peak_weights(counts) : std::vector<double>{};  // of one slot: its counts
+    return fit_window_row(totals, weights, problem.geometry.ranks, problem.geometry.slots_per_rank,
+                          window_goal(problem.effort), stream_seed(problem.seed, static_cast<std::uint64_t>(layer)));
 }
 
 FitResult fit_window(const FitProblem& problem) {
-    const Geometry& geometry = problem.geometry;
     FitResult result;
     result.layout = fit_rows(problem, [&](int layer, std::span<const std::int64_t> totals, std::span<ExpertId> row) {
-        const LayerCounts& counts = problem.layers[static_cast<std::size_t>(layer)];
-        const auto weights = counts.slots > 1 ? peak_weights(counts) : std::vector<double>{};
-        const WindowRow fitted = fit_window_row(totals, weights, geometry.ranks, geometry.slots_per_rank, {});
-        std::ranges::copy(fitted.row, row.begin());
+        std::ranges::copy(fit_window_layer(problem, layer, totals).row, row.begin());
     });
     return result;
 }

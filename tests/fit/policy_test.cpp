@@ -26,6 +26,7 @@ FitProblem random_problem(Random& random, const Geometry& shape, int layers, int
         problem.layers.push_back(std::move(counts));
     }
     problem.seed = random.next();
+    problem.effort = Effort::fast;
     return problem;
 }
 
@@ -101,10 +102,11 @@ TEST_CASE("no policy's layout depends on the number of threads") {
     }
 }
 
-TEST_CASE("only the random policy depends on the seed") {
+TEST_CASE("of the baselines only the random one depends on the seed") {
     Random random(9);
     FitProblem problem = random_problem(random, {1, 30, 4, 9}, 3, 2);
     for (const FitPolicy& policy : fit_policies()) {
+        if (policy.obeys_objective) continue;
         INFO(policy.name);
         problem.seed = 1;
         const Layout layout = fit(policy, problem).layout;

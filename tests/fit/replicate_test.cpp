@@ -71,11 +71,11 @@ TEST_CASE("slots that experts and ranks cannot fill are refused") {
 
 TEST_CASE("replicate gives exactly the counts of the plain greedy") {
     Random random(20);
-    for (int round = 0; round < 5000; ++round) {
+    for (int round = 0; round < 4000; ++round) {
         const int ranks = 1 + static_cast<int>(random.below(40));
-        const int experts = 1 + static_cast<int>(random.below(round % 10 == 0 ? 300 : 40));
+        const int experts = 1 + static_cast<int>(random.below(round % 20 == 0 ? 300 : 40));
         const int extra = static_cast<int>(random.below(static_cast<std::uint32_t>(experts * (ranks - 1)) + 1));
-        const int total = experts + (random.below(2) == 0 ? std::min(extra, 64) : extra);
+        const int total = experts + (experts > 40 || random.below(2) == 0 ? std::min(extra, 64) : extra);
         const std::vector<std::int64_t> counts = test::random_weights(random, experts);
         INFO("round " << round << ": " << experts << " experts, " << ranks << " ranks, " << total << " slots");
         REQUIRE(replicate(std::span<const std::int64_t>(counts), ranks, total) == plain_greedy(counts, ranks, total));

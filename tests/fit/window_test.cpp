@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <numeric>
 
 #include "core/layout.hpp"
+#include "core/random.hpp"
+#include "fit/random_counts.hpp"
+#include "score/best_window.hpp"
 
 using namespace eplb;
 
@@ -26,11 +30,41 @@ double largest_load(std::span<const std::int64_t> totals, std::span<const Expert
 }
 
 double fitted_load(std::vector<std::int64_t> totals, int ranks, int slots_per_rank) {
-    return largest_load(totals, fit_window_row(totals, {}, ranks, slots_per_rank, {}).row, ranks);
+    return largest_load(totals, fit_window_row(totals, {}, ranks, slots_per_rank, {}, 0).row, ranks);
 }
 
 }  // namespace
 
 TEST_CASE("80, 60, 10, 10 on 2 ranks x 3 slots is balanced perfectly") {
     CHECK(fitted_load({80, 60, 10, 10}, 2, 3) == 80);
+}
+TEST_CASE("eight experts on 8 devices x 2 slots reach 196.67, where published fitters reach 232 and 205") {
+    // Worked example of vLLM pull request 37656.
+    CHECK(fitted_load({600, 560, 120, 120, 20, 10, 10, 10}, 8, 2) == Approx(590.0 / 3));
+}
+
+TEST_CASE("tiny problems are solved to the optimum nearly always, and never to less than it") {
+    Random random(30);
+    int problems = 0, exact = 0;
+    double worst = 1;
+    for (int round = 0; round < 300; ++round) {
+        const int ranks = 1 + static_cast<int>(random.below(4)), slots = 1 + static_cast<int>(random.below(3));
+        const int least = std::max(slots, ranks * slots - 5);
+        const int experts =
+            least + static_cast<int>(random.below(static_cast<std::uint32_t>(ranks * slots - least + 1)));
+        std::vector<std::int64_t> totals = test::random_weights(random, experts);
+        for (std::int64_t& total : totals) total %= 100'000;
+        if (std::accumulate(totals.begin(), totals.end(), std::int64_t{0}) == 0) continue;
+        const double optimum =
+            static_cast<double>(test::BestWindow(totals, ranks, slots).largest_load()) / test::BestWindow::unit;
+        const double reached = largest_load(totals, fit_window_row(totals, {}, ranks, slots, {}, 5).row, ranks);
+        INFO("round " << round << ": " << experts << " experts, " << ranks << " ranks x " << slots << " slots");
+        REQUIRE(reached >= optimum * (1 - 1e-12));
+        ++problems;
+        exact += reached <= optimum * (1 + 1e-9) ? 1 : 0;
+        worst = std::max(worst, reached / optimum);
+    }
+    INFO(exact << " of " << problems << " exact, worst ratio " << worst);
+    CHECK(exact >= 0.97 * problems);
+    CHECK(worst < 1.05);
 }
