@@ -1,0 +1,75 @@
+// Fits of counts that servers recorded, from a folder beside the checkout.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/counts.hpp"
+#include "core/record_split.hpp"
+#include "counts_io/count_file.hpp"
+#include "dispatch/model.hpp"
+#include "fit/problem.hpp"
+#include "score/bounds.hpp"
+#include "score/layout_score.hpp"
+
+using namespace eplb;
+
+namespace {
+
+// The prefill statistics of DeepSeek-V3 in C-locale order of their names; no record slots when the folder is absent.
+Counts sglang_prefill_counts() {
+    const std::filesystem::path folder = std::filesystem::path(EPLB_SHARED_DIR) / "data/sglang";
+    if (!std::filesystem::exists(folder)) return {};
+    std::vector<std::string> paths;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        if (entry.path().extension() == ".json") paths.push_back(entry.path().string());
+    }
+    std::sort(paths.begin(), paths.end());
+    std::vector<Tensor> tensors;
+    for (const std::string& path : paths) tensors.push_back(read_count_file(path, {}).tensor);
+    return Counts(std::move(tensors));
+}
+
+FitProblem problem_of(const Counts& counts, std::span<const int> record_slots, int ranks, int slots_per_rank) {
+    FitProblem problem;
+    problem.geometry = {counts.layers(), counts.experts(), ranks, slots_per_rank};
+    for (int layer = 0; layer < counts.layers(); ++layer) {
+        problem.layers.push_back(gather(counts, layer, record_slots));
+    }
+    problem.threads = 2;
+    return problem;
+}
+
+}  // namespace
+
+TEST_CASE("the window fit of real prefill counts is certified to 1e-3 in each of the 58 layers", "[realdata]") {
+    const Counts counts = sglang_prefill_counts();
+    if (counts.record_slots() == 0) {
+        WARN("skipped: no folder with real counts");
+        return;
+    }
+    REQUIRE(counts.record_slots() == 8);
+    const auto filled = filled_slots(counts.slot_totals());
+    for (const Holdout holdout : {Holdout::interleave, Holdout::halves}) {
+        for (const Effort effort : {Effort::fast, Effort::standard}) {
+            const auto fitted_on = split_record_slots(filled, holdout).fit;
+            FitProblem problem = problem_of(counts, fitted_on, 32, 9);
+            problem.effort = effort;
+            const Layout layout = fit(find_fit_policy("search"), problem).layout;
+            const auto shares = replica_shares(find_dispatch_model("even"), layout, {});
+            const LayoutScore score = score_layout(counts, fitted_on, layout, shares, 1);
+            CHECK(score.layers_scored() == 58);
+            for (int layer = 0; layer < 61; ++layer) {
+                const auto& balance = score.layers[static_cast<std::size_t>(layer)];
+                CHECK(balance.has_value() == (layer >= 3));
+                if (!balance) continue;
+                const auto totals = problem.layers[static_cast<std::size_t>(layer)].expert_totals();
+                const double bound = window_lower_bound(totals, 32, 9);
+                INFO(name_of(holdout) << ", layer " << layer << ": " << balance->window << ", bound " << bound);
+                CHECK(balance->window <= bound * (1 + (effort == Effort::fast ? 1e-3 : 3e-4)) * (1 + 1e-12));
+                CHECK(balance->window >= bound * (1 - 1e-12));
+            }
+        }
+    }
+}
