@@ -9,6 +9,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <test_paths.hpp>
 #include <vector>
 
 #include "dispatch/model.hpp"

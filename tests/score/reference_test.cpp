@@ -6,6 +6,7 @@
 #include <iterator>
 #include <numeric>
 #include <sstream>
+#include <test_paths.hpp>
 
 #include "score/layout_score.hpp"
 
