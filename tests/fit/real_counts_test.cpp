@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
+#include <test_paths.hpp>
 #include <vector>
 
 #include "core/counts.hpp"
