@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "counts_io/count_formats.hpp"
+#include "counts_io/libtorch_reader.hpp"
 #include "files/digest.hpp"
 #include "files/hdf5.hpp"
 #include "files/npy.hpp"
@@ -31,9 +32,14 @@ std::vector<std::byte> encode_npy_counts(Int32Counts values, Shape shape) {
     return encode_npy(values, shape);
 }
 
+DecodedCounts read_pt_by_choice(const std::shared_ptr<const MappedFile>& file, const CountOptions& options) {
+    return options.pt_reader == PtReader::libtorch ? read_pt_with_libtorch(file, options)
+                                                   : read_pt_counts(file, options);
+}
+
 // In the order in which content is sniffed.
 constexpr std::array<CountFormat, 4> formats = {{
-    {"pt", "PK\x03\x04", looks_like_pt, read_pt_counts, encode_pt_counts},
+    {"pt", "PK\x03\x04", looks_like_pt, read_pt_by_choice, encode_pt_counts},
     {"npy", "\x93NUMPY", looks_like_npy, read_npy_counts, encode_npy_counts},
     {"h5", "\x89HDF\r\n\x1a\n", looks_like_hdf5, read_hdf5_counts, encode_hdf5_counts},
     {"json", "{\"", looks_like_json, read_json_counts, nullptr},
@@ -137,6 +143,7 @@ CountFile decode_count_file(const std::shared_ptr<const MappedFile>& file, const
         result.reduction = decoded.reduction;
         result.saved_on = std::move(decoded.saved_on);
         result.findings = std::move(decoded.findings);
+        result.source = file;
         return result;
     } catch (const Error& error) {
         throw error.inside(file->path());

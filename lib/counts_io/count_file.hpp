@@ -29,6 +29,7 @@ struct CountFile {
     Reduction reduction = Reduction::unknown;  // reduced where the format says so by definition
     std::optional<std::string> saved_on;       // device a .pt was saved from, e.g. "npu:0"
     std::vector<Finding> findings;             // what the reader noticed, all info: EXTRA_KEYS, TENSOR_CHOSEN
+    std::shared_ptr<const MappedFile> source;  // the whole file
 };
 
 // Reads one file, format sniffed from its content or taken from the options. Throws Error{input} that names file,

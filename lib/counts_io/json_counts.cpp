@@ -1,7 +1,6 @@
 // {"logical_count": [[...]]}: what SGLang's --init-expert-location accepts as statistics.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <string>
 
 #include "core/counts.hpp"
@@ -12,7 +11,10 @@
 namespace eplb {
 namespace {
 
-constexpr double exact_limit = 9007199254740992.0;  // 2^53
+bool exact_as_double(std::int64_t value) {
+    constexpr std::int64_t limit = std::int64_t{1} << 53;
+    return value >= -limit && value <= limit;
+}
 
 // Numbers of a rectangular nest of arrays, row-major. Whole numbers stay int64; one literal with a fraction or exponent
 // makes all of them doubles.
@@ -67,20 +69,15 @@ class NumberNest {
             integers_.push_back(value.as_integer());
             return;
         }
-        if (reals_.empty()) {
-            for (const std::int64_t integer : integers_) reals_.push_back(static_cast<double>(integer));
-            largest_integer(value);
+        if (reals_.empty()) {  // the first real: the whole numbers before it must survive as doubles too
+            for (const std::int64_t integer : integers_) {
+                if (!exact_as_double(integer)) inexact(value);
+                reals_.push_back(static_cast<double>(integer));
+            }
             integers_ = {};
         }
-        const double number = value.as_number();
-        if (value.is(JsonKind::integer) && std::abs(number) > exact_limit) inexact(value);
-        reals_.push_back(number);
-    }
-    // Integers that came before the first real number must survive as doubles too.
-    void largest_integer(JsonValue value) const {
-        for (const std::int64_t integer : integers_) {
-            if (std::abs(static_cast<double>(integer)) > exact_limit) inexact(value);
-        }
+        if (value.is(JsonKind::integer) && !exact_as_double(value.as_integer())) inexact(value);
+        reals_.push_back(value.as_number());
     }
     [[noreturn]] static void inexact(JsonValue value) {
         value.fail("MALFORMED", "mixes numbers with a fraction or exponent and whole numbers above 2^53",

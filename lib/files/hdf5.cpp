@@ -237,6 +237,11 @@ std::vector<std::string> split(const std::string& text, char at) {
 
 Hdf5DataSet read_hdf5(const std::shared_ptr<const MappedFile>& file, const std::optional<std::string>& wanted,
                       const std::string& preferred) {
+    constexpr std::size_t smallest_superblock = 48;
+    if (file->bytes().size() < smallest_superblock) {
+        fail("TRUNCATED", "", fmt::format("the file has {} bytes and ends inside its superblock", file->bytes().size()),
+             "dump or copy the file again");
+    }
     const auto memory = std::make_shared<SharedMemory>();
     ChildLimits limits;
     if (file->is_anonymous()) limits.memory += file->bytes().size();
