@@ -7,6 +7,7 @@
 #include "cli/app.hpp"
 #include "cli/progress_bar.hpp"
 #include "core/build_info.hpp"
+#include "core/tensor_view.hpp"
 #include "counts_io/count_file.hpp"
 #include "files/output.hpp"
 #include "sample/generator.hpp"
@@ -17,7 +18,8 @@ namespace {
 void write_counts(const Sample& sample, const SampleOptions& options) {
     const SampleSpec& spec = sample.spec;
     OutputSet output(options.force);
-    output.add(options.out, encode_counts(options.format, sample.counts, spec.record_slots, spec.layers, spec.experts));
+    output.add(options.out,
+               encode_counts(options.format, view_of(sample.counts, {spec.record_slots, spec.layers, spec.experts})));
     output.commit();
 }
 

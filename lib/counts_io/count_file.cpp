@@ -25,12 +25,8 @@ struct CountFormat {
     std::string_view magic;  // first bytes, for telling a file that ends inside them
     bool (*looks_like)(Bytes bytes);
     DecodedCounts (*read)(const std::shared_ptr<const MappedFile>& file, const CountOptions& options);
-    std::vector<std::byte> (*encode)(Int32Counts values, Shape shape);  // nullptr: this format is read only
+    std::vector<std::byte> (*encode)(const Tensor& counts, int rank);  // nullptr: this format is read only
 };
-
-std::vector<std::byte> encode_npy_counts(Int32Counts values, Shape shape) {
-    return encode_npy(values, shape);
-}
 
 DecodedCounts read_pt_by_choice(const std::shared_ptr<const MappedFile>& file, const CountOptions& options) {
     return options.pt_reader == PtReader::libtorch ? read_pt_with_libtorch(file, options)
@@ -170,15 +166,12 @@ std::vector<std::string_view> count_format_names() {
     return names;
 }
 
-std::vector<std::byte> encode_counts(std::string_view format, std::span<const std::int32_t> values, int record_slots,
-                                     int layers, int experts) {
-    const std::array<std::int64_t, 3> shape = {record_slots, layers, experts};
-    if (values.size() !=
-        static_cast<std::size_t>(record_slots) * static_cast<std::size_t>(layers) * static_cast<std::size_t>(experts)) {
-        throw Error(ErrorCode::internal, "", "the counts to write do not fill their shape");
+std::vector<std::byte> encode_counts(std::string_view format, const Tensor& counts, int rank) {
+    if (counts.shape.size() != 3 || (counts.dtype != DType::int32 && counts.dtype != DType::int64)) {
+        throw Error(ErrorCode::internal, "", "counts to write are int32 or int64 with three axes");
     }
     for (const CountFormat& known : formats) {
-        if (known.name == format && known.encode != nullptr) return known.encode(values, shape);
+        if (known.name == format && known.encode != nullptr) return known.encode(counts, rank);
     }
     throw Error(ErrorCode::usage, "", fmt::format("counts are not written as \"{}\"", format), "pt, npy and h5 are");
 }

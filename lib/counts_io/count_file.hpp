@@ -58,8 +58,8 @@ Finding finding_of(const Error& error, std::string_view path);
 std::vector<std::string_view> count_format_names();
 
 // Bytes of a count file as `format`: "pt" as SGLang's recorder saves it, "npy", or "h5" with Fletcher32. The same
-// counts give the same bytes. values: [record slots, layers, experts]. Throws Error{usage} for another format.
-std::vector<std::byte> encode_counts(std::string_view format, std::span<const std::int32_t> values, int record_slots,
-                                     int layers, int experts);
+// counts give the same bytes. counts: contiguous [record slots, layers, experts], int32 or int64. rank: who writes a
+// .pt. Throws Error{usage} for another format.
+std::vector<std::byte> encode_counts(std::string_view format, const Tensor& counts, int rank = 0);
 
 }  // namespace eplb

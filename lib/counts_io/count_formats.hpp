@@ -31,10 +31,10 @@ DecodedCounts read_npy_counts(const std::shared_ptr<const MappedFile>& file, con
 DecodedCounts read_hdf5_counts(const std::shared_ptr<const MappedFile>& file, const CountOptions& options);
 DecodedCounts read_json_counts(const std::shared_ptr<const MappedFile>& file, const CountOptions& options);
 
-using Int32Counts = std::span<const std::int32_t>;
-using Shape = std::span<const std::int64_t>;
-std::vector<std::byte> encode_pt_counts(Int32Counts values, Shape shape);
-std::vector<std::byte> encode_hdf5_counts(Int32Counts values, Shape shape);
+// counts: contiguous [record slots, layers, experts], int32 or int64; rank: who writes them, where a format says so.
+std::vector<std::byte> encode_pt_counts(const Tensor& counts, int rank);
+std::vector<std::byte> encode_npy_counts(const Tensor& counts, int rank);
+std::vector<std::byte> encode_hdf5_counts(const Tensor& counts, int rank);
 
 bool looks_like_pt(std::span<const std::byte> bytes);  // a zip archive, or a bare pickle that the reader names
 bool looks_like_json(std::span<const std::byte> bytes);

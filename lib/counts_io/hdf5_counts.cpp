@@ -14,8 +14,8 @@ DecodedCounts read_hdf5_counts(const std::shared_ptr<const MappedFile>& file, co
     return result;
 }
 
-std::vector<std::byte> encode_hdf5_counts(Int32Counts values, Shape shape) {
-    return encode_hdf5("/logical_count", values, shape);
+std::vector<std::byte> encode_hdf5_counts(const Tensor& counts, int) {
+    return encode_hdf5("/logical_count", counts);
 }
 
 }  // namespace eplb

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/tensor_view.hpp"
 #include "counts_io/count_formats.hpp"
 #include "files/zip.hpp"
 
@@ -46,11 +47,15 @@ class PickleWriter {
     std::uint64_t memo_ = 0;
 };
 
-std::string recorder_pickle(Shape shape) {
+std::string recorder_pickle(const Tensor& counts, int rank) {
+    const std::vector<std::int64_t>& shape = counts.shape;
     const std::int64_t layer_stride = shape[2], slot_stride = shape[1] * shape[2];
     PickleWriter pickle;
-    pickle.raw("}").memo().raw("(").unicode("rank").integer(0).unicode("logical_count");
-    pickle.global("torch._utils", "_rebuild_tensor_v2").raw("((").unicode("storage").global("torch", "IntStorage");
+    pickle.raw("}").memo().raw("(").unicode("rank").integer(rank).unicode("logical_count");
+    pickle.global("torch._utils", "_rebuild_tensor_v2")
+        .raw("((")
+        .unicode("storage")
+        .global("torch", counts.dtype == DType::int64 ? "LongStorage" : "IntStorage");
     pickle.unicode("0").unicode("cpu").integer(shape[0] * slot_stride).raw("t").memo().raw("Q");
     pickle.integer(0).integer(shape[0]).integer(shape[1]).integer(shape[2]).raw("\x87").memo();
     pickle.integer(slot_stride).integer(layer_stride).integer(1).raw("\x87").memo();
@@ -61,11 +66,11 @@ std::string recorder_pickle(Shape shape) {
 
 }  // namespace
 
-std::vector<std::byte> encode_pt_counts(Int32Counts values, Shape shape) {
+std::vector<std::byte> encode_pt_counts(const Tensor& counts, int rank) {
     ZipWriter archive;
-    archive.add("archive/data.pkl", recorder_pickle(shape));
+    archive.add("archive/data.pkl", recorder_pickle(counts, rank));
     archive.add("archive/byteorder", std::endian::native == std::endian::little ? "little" : "big");
-    archive.add("archive/data/0", std::as_bytes(values));
+    archive.add("archive/data/0", bytes_of(counts));
     archive.add("archive/version", "3\n");
     return archive.finish();
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "core/tensor_view.hpp"
 #include "files/child_process.hpp"
 
 #ifdef EPLB_HAVE_HDF5
@@ -277,15 +278,14 @@ Hdf5DataSet read_hdf5(const std::shared_ptr<const MappedFile>& file, const std::
     return data_set;
 }
 
-std::vector<std::byte> encode_hdf5(const std::string& path, std::span<const std::int32_t> values,
-                                   std::span<const std::int64_t> shape) {
+std::vector<std::byte> encode_hdf5(const std::string& path, const Tensor& values) {
     const auto require = [](bool done) {
         if (!done) throw Error(ErrorCode::internal, "", fmt::format("HDF5 cannot be written: {}", library_reason()));
     };
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-    std::vector<hsize_t> extents(shape.begin(), shape.end()), chunk = extents;
+    std::vector<hsize_t> extents(values.shape.begin(), values.shape.end()), chunk = extents;
     // About 1 MiB a chunk, whole along all axes but the first.
-    hsize_t row = sizeof(std::int32_t);
+    hsize_t row = size_of(values.dtype);
     for (std::size_t axis = 1; axis < chunk.size(); ++axis) row *= std::max<hsize_t>(chunk[axis], 1);
     chunk.at(0) = std::clamp<hsize_t>((hsize_t{1} << 20) / row, 1, std::max<hsize_t>(chunk[0], 1));
     for (hsize_t& extent : chunk) extent = std::max<hsize_t>(extent, 1);
@@ -298,13 +298,16 @@ std::vector<std::byte> encode_hdf5(const std::string& path, std::span<const std:
     require(H5Pset_fletcher32(properties) >= 0);
     const Handle file(H5Fcreate("counts.h5", H5F_ACC_TRUNC, creation, access), H5Fclose);  // in memory only
     require(file >= 0);
+    const bool wide = values.dtype == DType::int64;
     {
         const Handle space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), H5Sclose);
-        const Handle data_set(
-            H5Dcreate2(file, path.c_str(), H5T_STD_I32LE, space, H5P_DEFAULT, properties, H5P_DEFAULT), H5Dclose);
+        const Handle data_set(H5Dcreate2(file, path.c_str(), wide ? H5T_STD_I64LE : H5T_STD_I32LE, space, H5P_DEFAULT,
+                                         properties, H5P_DEFAULT),
+                              H5Dclose);
         require(space >= 0 && data_set >= 0);
-        if (!values.empty()) {
-            require(H5Dwrite(data_set, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0);
+        if (values.numel() > 0) {
+            const hid_t type = wide ? H5T_NATIVE_INT64 : H5T_NATIVE_INT32;
+            require(H5Dwrite(data_set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes_of(values).data()) >= 0);
         }
     }
     require(H5Fflush(file, H5F_SCOPE_GLOBAL) >= 0);
@@ -322,7 +325,7 @@ Hdf5DataSet read_hdf5(const std::shared_ptr<const MappedFile>&, const std::optio
         .as_finding("UNSUPPORTED_FILE");
 }
 
-std::vector<std::byte> encode_hdf5(const std::string&, std::span<const std::int32_t>, std::span<const std::int64_t>) {
+std::vector<std::byte> encode_hdf5(const std::string&, const Tensor&) {
     throw Error(ErrorCode::usage, "", "this build writes no HDF5", "build with EPLB_HDF5=ON");
 }
 

@@ -27,8 +27,8 @@ bool looks_like_hdf5(std::span<const std::byte> bytes);
 Hdf5DataSet read_hdf5(const std::shared_ptr<const MappedFile>& file, const std::optional<std::string>& wanted,
                       const std::string& preferred);
 
-// A file with one little-endian int32 data set, chunked along the first axis, with Fletcher32 checksums and no dates.
-std::vector<std::byte> encode_hdf5(const std::string& path, std::span<const std::int32_t> values,
-                                   std::span<const std::int64_t> shape);
+// A file with one little-endian data set, chunked along the first axis, with Fletcher32 checksums and no dates.
+// `values`: contiguous, int32 or int64, of one axis or more.
+std::vector<std::byte> encode_hdf5(const std::string& path, const Tensor& values);
 
 }  // namespace eplb
