@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 
+#include "core/tensor_view.hpp"
 #include "decode.hpp"
 #include "files/hdf5.hpp"
 #include "files/temporary_folder.hpp"
@@ -131,7 +132,7 @@ TEST_CASE("links into other files are not followed") {
 
 TEST_CASE("a flipped byte under Fletcher32 is caught") {
     const std::vector<std::int32_t> values(24, 0x01010101);
-    const std::vector<std::byte> encoded = encode_counts("h5", values, 2, 3, 4);
+    const std::vector<std::byte> encoded = encode_counts("h5", view_of(values, {2, 3, 4}));
     std::string bytes(reinterpret_cast<const char*>(encoded.data()), encoded.size());
     const std::size_t at = bytes.find(std::string(96, '\1'));
     REQUIRE(at != std::string::npos);
@@ -142,7 +143,7 @@ TEST_CASE("a flipped byte under Fletcher32 is caught") {
 
 TEST_CASE("HDF5 files cut anywhere are refused, and mutated ones are decoded or refused") {
     const std::vector<std::int32_t> values(24, 5);
-    const std::vector<std::byte> encoded = encode_counts("h5", values, 2, 3, 4);
+    const std::vector<std::byte> encoded = encode_counts("h5", view_of(values, {2, 3, 4}));
     const std::string bytes(reinterpret_cast<const char*>(encoded.data()), encoded.size());
     // Every reading forks a child: a prime step over the file keeps the test short.
     for (std::size_t size = 1; size < bytes.size(); size += 97) {
