@@ -1,6 +1,7 @@
 // What only several files together can show.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "check/counts.hpp"
@@ -59,6 +60,17 @@ void check_reduction_stated(std::span<const CountReport> reports, Findings& find
          "say --reduction reduced (windows of one deployment) or per-rank (one window, a file per rank)"});
 }
 
+// Record slots of several windows add up; those of the ranks of one window are the same passes.
+void check_sample_size(std::span<const CountReport> reports, Findings& findings) {
+    std::size_t filled = 0;
+    for (const CountReport& report : reports) {
+        if (!report.statistics) return;  // no number without every file
+        const std::size_t slots = report.statistics->filled.size();
+        filled = report.reduction == Reduction::per_rank ? std::max(filled, slots) : filled + slots;
+    }
+    for (Finding& finding : check::small_sample(filled)) findings.push_back(std::move(finding));
+}
+
 void check_sum_of_totals(std::span<const CountReport> reports, const CountOptions& options, Findings& findings) {
     if (!options.expect_total) return;
     std::int64_t total = 0;
@@ -75,8 +87,8 @@ void check_sum_of_totals(std::span<const CountReport> reports, const CountOption
     }
 }
 
-constexpr std::array<std::string_view, 5> codes{"FILES_DISAGREE", "IDENTICAL_FILES", "REDUCTION_NOT_STATED",
-                                                "UNEXPECTED_TOTAL", "SUM_TOO_LARGE"};
+constexpr std::array<std::string_view, 6> codes{"FILES_DISAGREE", "IDENTICAL_FILES",  "REDUCTION_NOT_STATED",
+                                                "SMALL_SAMPLE",   "UNEXPECTED_TOTAL", "SUM_TOO_LARGE"};
 
 }  // namespace
 
@@ -86,6 +98,7 @@ std::vector<Finding> check_counts_together(std::span<const CountReport> reports,
     check_geometry_agrees(reports, findings);
     check_content_differs(reports, findings);
     check_reduction_stated(reports, findings);
+    check_sample_size(reports, findings);
     check_sum_of_totals(reports, options, findings);
     sort_by_severity(findings);
     return findings;

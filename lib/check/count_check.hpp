@@ -24,12 +24,13 @@ struct CountContext {
     const Error* refused;               // stage `values`: why no statistics could be gathered, else null
 };
 
-// What a check can rely on; the stages run in this order. An error finding of `shape`, `values` or `sums` ends the run.
+// What a check can rely on. The stages run in this order; an error finding of a gate ends the run.
 enum class CheckStage {
     raw,     // nothing but the name and the flags
-    shape,   // as raw; decides whether the axes are sound
-    values,  // three sound axes; decides whether every value is a count
-    sums,    // statistics; decides whether there is anything to look at
+    shape,   // as raw. A gate: are the axes sound?
+    axes,    // three sound axes
+    values,  // as axes. A gate: is every value a count?
+    sums,    // statistics. A gate: is there anything to look at?
     traffic  // statistics with at least one count
 };
 

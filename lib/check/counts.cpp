@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "check/count_check.hpp"
 #include "check/counts/checks.hpp"
@@ -21,7 +22,7 @@ const std::vector<CountCheck>& table() {
          "it is stated whether the counts are summed over the ranks",
          check::check_reduction},
         {shape, {"BAD_SHAPE"}, "three axes of sound extents", check::check_shape},
-        {values, {"LAYERS_MISMATCH", "EXPERTS_MISMATCH"}, "the layers and experts of the flags", check::check_geometry},
+        {axes, {"LAYERS_MISMATCH", "EXPERTS_MISMATCH"}, "the layers and experts of the flags", check::check_geometry},
         {values,
          {"BOOLEAN_COUNTS", "FLOAT_COUNTS", "NEGATIVE_COUNT", "NAN_COUNT", "INFINITE_COUNT", "FRACTIONAL_COUNT",
           "COUNT_TOO_LARGE", "SUM_TOO_LARGE"},
@@ -59,21 +60,23 @@ const std::vector<CountCheck>& table() {
     return checks;
 }
 
-// gcd of all row totals, where at least 8 different ones leave no room for chance: random token counts share no factor,
-// so what remains is top-k (times a constant repetition). It must allow for the largest cell: cell <= row total /
-// top-k.
+// Nothing where the layers of a record slot disagree: those totals are not tokens x top-k.
+// Else the gcd of all row totals, where at least 8 different ones leave no room for chance: random token counts share
+// no factor, so what remains is top-k (times a constant repetition). It must allow for the largest cell: cell <= row
+// total / top-k.
 std::optional<int> guess_top_k(const CountStatistics& statistics) {
     constexpr std::size_t least_different = 8;
     constexpr std::int64_t largest_guess = 64;
     std::int64_t divisor = 0;
-    std::vector<std::int64_t> totals;
-    for (std::size_t row = 0; row < statistics.row_totals.size(); ++row) {
-        const std::int64_t total = statistics.row_totals[row];
-        if (total == 0) continue;
-        divisor = std::gcd(divisor, total);
-        if (totals.size() < least_different && std::find(totals.begin(), totals.end(), total) == totals.end()) {
-            totals.push_back(total);
+    std::set<std::int64_t> totals;
+    const std::vector<int> layers = statistics.counted_layers();
+    for (const int slot : statistics.filled) {
+        const std::int64_t total = statistics.row_totals[statistics.row(slot, layers.front())];
+        for (const int layer : layers) {
+            if (statistics.row_totals[statistics.row(slot, layer)] != total) return std::nullopt;
         }
+        divisor = std::gcd(divisor, total);
+        totals.insert(total);
     }
     if (totals.size() < least_different || divisor > largest_guess) return std::nullopt;
     for (std::size_t row = 0; row < statistics.row_totals.size(); ++row) {
@@ -119,7 +122,6 @@ CountReport check_counts(const std::string& path, const Tensor& tensor, Reductio
         }
         return sound;
     };
-    // A wrong geometry or reduction flag says nothing about the values, so it does not end the checks.
     run(CheckStage::raw);
     if (run(CheckStage::shape)) {
         report.record_slots = static_cast<int>(tensor.shape[0]);
@@ -130,9 +132,12 @@ CountReport check_counts(const std::string& path, const Tensor& tensor, Reductio
         } catch (const Error& error) {
             refused = error;
         }
+        run(CheckStage::axes);
         if (run(CheckStage::values)) {
-            report.top_k_guess = guess_top_k(statistics);
-            if (run(CheckStage::sums)) run(CheckStage::traffic);
+            if (run(CheckStage::sums)) {
+                run(CheckStage::traffic);
+                report.top_k_guess = guess_top_k(statistics);
+            }
             report.statistics = std::move(statistics);
         }
     }

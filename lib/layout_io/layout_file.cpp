@@ -45,9 +45,9 @@ std::int64_t read_id(RawLayout& layout, JsonValue value) {
             return value.as_integer();
         case JsonKind::real: {
             const double number = value.as_number();
-            note_not_integer(layout, value, fmt::format("{:#.6g}", number));
             const bool whole = number >= -exact_limit && number <= exact_limit &&
                                number == static_cast<double>(static_cast<std::int64_t>(number));
+            note_not_integer(layout, value, whole ? fmt::format("{:.1f}", number) : fmt::format("{}", number));
             return whole ? static_cast<std::int64_t>(number) : no_number;
         }
         case JsonKind::string:

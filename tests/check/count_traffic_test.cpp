@@ -239,6 +239,17 @@ TEST_CASE("top-k is guessed from many different totals only") {
     Sample few(2, 1, 4);
     few.values = {6, 4, 1, 1, 5, 5, 3, 3};
     CHECK_FALSE(check(few).top_k_guess);
+    Sample rounded = healthy();
+    rounded.at(0, 0, 0) += 1;
+    CHECK_FALSE(check(rounded).top_k_guess);
+    Sample top_4 = healthy();  // totals are multiples of 4, but an expert with half of them rules out more than top-2
+    for (std::int64_t& value : top_4.values) value *= 2;
+    for (int layer = 0; layer < 3; ++layer) {
+        top_4.at(0, layer, 0) = 40;
+        top_4.at(0, layer, 1) = 38;
+        top_4.at(0, layer, 3) = 0;
+    }
+    CHECK_FALSE(check(top_4).top_k_guess);
 }
 
 TEST_CASE("several files: one geometry, no content twice, a stated reduction") {
@@ -251,6 +262,17 @@ TEST_CASE("several files: one geometry, no content twice, a stated reduction") {
     const CountReport b = report_of(other, "b.pt", Reduction::reduced);
     CHECK(check_counts_together(std::vector{a, b}, {}).empty());
     CHECK(check_counts_together(std::vector{a}, {}).empty());
+
+    Sample seven = healthy();
+    seven.slots = 7;
+    seven.values.resize(7 * 12);
+    Sample one = healthy();
+    one.slots = 1;
+    one.values.resize(12);
+    const auto few = check_counts_together(
+        std::vector{report_of(seven, "a", Reduction::reduced), report_of(one, "b", Reduction::reduced)}, {});
+    CHECK(find(few, "SMALL_SAMPLE").message ==
+          "8 record slots with counts: differences between layouts are partly noise");
 
     const auto twice = check_counts_together(std::vector{a, b, report_of(healthy(), "c.pt", Reduction::reduced)}, {});
     REQUIRE(twice.size() == 1);

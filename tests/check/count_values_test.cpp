@@ -132,6 +132,7 @@ TEST_CASE("layers and experts are held against the flags") {
     CHECK(layers.severity == Severity::error);
     CHECK(layers.message == "3 layers, --layers says 4");
     CHECK(layers.hint.find("MoE layers only") != std::string::npos);
+    CHECK(find(check(healthy(), options).findings, "FULL_RING").code == "FULL_RING");  // the other checks still run
     options = {};
     options.experts = 3;
     const Finding experts = find(check(healthy(), options).findings, "EXPERTS_MISMATCH");

@@ -1,6 +1,7 @@
 // The functions behind the table of count checks, one per file.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -32,7 +33,8 @@ Findings check_shared_expert(const CountContext& context);
 Findings check_drift(const CountContext& context);
 Findings check_scenario(const CountContext& context);
 
-// The comparison of check_expected_total, also used for the sum of several files.
+// What check_sample_size and check_expected_total say of one file, for the record slots and the sum of several files.
+Findings small_sample(std::size_t filled);
 Findings unexpected_total(std::int64_t total, std::int64_t expected);
 
 }  // namespace eplb::check

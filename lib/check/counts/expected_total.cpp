@@ -6,8 +6,7 @@
 namespace eplb::check {
 
 Findings check_expected_total(const CountContext& context) {
-    // Several files are parts of one load; their sum is compared across files.
-    if (!context.options.expect_total || context.options.files.size() > 1) return {};
+    if (!context.options.expect_total || context.options.files.size() > 1) return {};  // summed across files
     return unexpected_total(context.statistics.total, *context.options.expect_total);
 }
 

@@ -28,7 +28,7 @@ Findings check_never_hit(const CountContext& context) {
     }
     if (cells == 0) return {};
     return {{Severity::info, "NEVER_HIT_EXPERTS",
-             fmt::format("layer {}, experts {}", worst_layer, number_ranges(worst)),
+             fmt::format("layer {}, experts {}", worst_layer, number_ranges(worst, 4)),
              fmt::format("{} expert{} in {} layer{} never hit; most in layer {}: {}", cells, cells == 1 ? "" : "s",
                          layers, layers == 1 ? "" : "s", worst_layer, most),
              "they keep one replica; a longer or more varied window shows whether they are really cold"}};

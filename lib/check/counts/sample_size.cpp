@@ -7,9 +7,13 @@
 namespace eplb::check {
 
 Findings check_sample_size(const CountContext& context) {
+    if (context.options.files.size() > 1) return {};  // counted across files
+    return small_sample(context.statistics.filled.size());
+}
+
+Findings small_sample(std::size_t filled) {
     constexpr std::size_t few = 30, too_few = 8;
-    const std::size_t filled = context.statistics.filled.size();
-    if (filled >= few) return {};
+    if (filled >= few || filled == 0) return {};
     const std::string consequence = filled == 1 ? "nothing can be held out to judge a layout on"
                                     : filled < too_few
                                         ? fmt::format("below {} no verdict on a layout is given", too_few)
