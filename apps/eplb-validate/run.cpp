@@ -1,0 +1,162 @@
+#include "run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "check/counts.hpp"
+#include "check/layout.hpp"
+#include "cli/app.hpp"
+#include "files/digest.hpp"
+#include "files/mapped_file.hpp"
+#include "layout_io/layout_file.hpp"
+#include "layout_io/manifest.hpp"
+#include "report.hpp"
+
+namespace eplb {
+namespace {
+
+// The file's bytes, digest and size; null, with a finding, when it cannot be opened.
+std::shared_ptr<const MappedFile> open_file(FileReport& report) {
+    try {
+        const auto file = MappedFile::open(report.path);
+        report.sha256 = sha256_hex(file->bytes());
+        report.bytes = static_cast<std::int64_t>(file->bytes().size());
+        return file;
+    } catch (const Error& error) {
+        report.undecodable = error;
+        report.findings.push_back(finding_of(error, report.path));
+        return nullptr;
+    }
+}
+
+void add(std::vector<Finding>& findings, std::vector<Finding> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(findings));
+}
+
+FileReport validate_count_file(const std::string& path, const CountOptions& options) {
+    FileReport report;
+    report.path = path;
+    const auto file = open_file(report);
+    if (!file) return report;
+    try {
+        CountFile counts = decode_count_file(file, options);
+        report.format = counts.format;
+        report.saved_on = counts.saved_on;
+        report.dtype = counts.tensor.dtype;
+        report.shape = counts.tensor.shape;
+        report.counts = check_counts(path, counts.tensor, counts.reduction, options);
+        report.findings = std::move(report.counts->findings);
+        add(report.findings, std::move(counts.findings));
+        sort_by_severity(report.findings);
+    } catch (const Error& error) {
+        report.undecodable = error;
+        report.findings.push_back(finding_of(error, path));
+    }
+    return report;
+}
+
+Report validate_counts(const ValidateOptions& options) {
+    Report report;
+    std::vector<CountReport> decoded;
+    for (const std::string& path : options.counts.files) {
+        report.files.push_back(validate_count_file(path, options.counts));
+        if (report.files.back().counts) decoded.push_back(*report.files.back().counts);
+    }
+    report.findings = check_counts_together(decoded, options.counts);
+    return report;
+}
+
+// The manifest beside the layout, if it can be used; else a finding says why not.
+std::optional<Manifest> manifest_of(const FileReport& report, std::vector<Finding>& findings) {
+    try {
+        std::optional<Manifest> manifest = find_manifest(report.path, *report.sha256);
+        if (!manifest && report.path != "-") {
+            findings.push_back({Severity::info, "NO_MANIFEST", "",
+                                fmt::format("there is no {}", manifest_path(report.path)),
+                                "without it nobody can tell which counts and EP size the layout was made for"});
+        }
+        return manifest;
+    } catch (const Error& error) {
+        const std::string code =
+            error.finding_code() == "MANIFEST_MISMATCH" ? "MANIFEST_MISMATCH" : "MANIFEST_UNREADABLE";
+        findings.push_back({Severity::error, code, error.where(), error.message(), error.hint()});
+        return std::nullopt;
+    }
+}
+
+LayoutExpectation expectation_of(const ValidateOptions& options, const std::optional<Manifest>& manifest) {
+    LayoutExpectation expectation;
+    if (manifest) {
+        expectation.recorded = manifest->geometry;
+        expectation.ranks = manifest->geometry.ranks;
+        expectation.experts = manifest->geometry.experts;
+    } else if (!options.counts.ranks) {
+        throw Error(ErrorCode::usage, "--ranks",
+                    "the number of ranks is not known: no manifest beside the layout tells", "give --ranks R");
+    }
+    if (options.counts.ranks) expectation.ranks = *options.counts.ranks;
+    if (options.counts.experts) expectation.experts = options.counts.experts;
+    expectation.layers = options.counts.layers;
+    expectation.nodes = options.nodes;
+    expectation.redundant_total = options.redundant_total;
+    expectation.target = options.target;
+    return expectation;
+}
+
+// What only a layout without errors can be asked: does it survive being written, and is it the one of the manifest?
+void check_round_trip(std::string_view text, const LayoutExpectation& expectation,
+                      const std::optional<Manifest>& manifest, FileReport& report) {
+    const Layout layout = decode_layout(text, expectation.ranks, report.geometry->experts);
+    report.map_hash = map_hash(layout);
+    if (decode_layout(encode_layout(layout), expectation.ranks, report.geometry->experts) != layout) {
+        report.findings.push_back({Severity::error, "ROUND_TRIP_DIFFERS", "",
+                                   "the layout written and read again is another one", "please report this"});
+    }
+    if (manifest && manifest->map_hash != *report.map_hash) {
+        report.findings.push_back(
+            {Severity::error, "MANIFEST_MISMATCH", "",
+             fmt::format("the manifest states the map {}, this one is {}", manifest->map_hash, *report.map_hash),
+             "the manifest was edited or belongs to another layout"});
+    }
+}
+
+Report validate_layout(const ValidateOptions& options) {
+    Report report;
+    report.layout = true;
+    FileReport& file_report = report.files.emplace_back();
+    file_report.path = *options.layout;
+    const auto file = open_file(file_report);
+    if (!file) return report;
+    try {
+        const RawLayout raw = decode_raw_layout(file->text(), file_report.path);
+        const std::optional<Manifest> manifest = manifest_of(file_report, file_report.findings);
+        const LayoutExpectation expectation = expectation_of(options, manifest);
+        LayoutReport checked = check_layout(raw, expectation);
+        file_report.geometry = checked.geometry;
+        add(file_report.findings, std::move(checked.findings));
+        if (!any_at_least(file_report.findings, Severity::error)) {
+            check_round_trip(file->text(), expectation, manifest, file_report);
+        }
+        sort_by_severity(file_report.findings);
+    } catch (const Error& error) {
+        if (error.code() != ErrorCode::input) throw;
+        file_report.undecodable = error.inside(file_report.path);
+        file_report.findings.push_back(finding_of(error, file_report.path));
+    }
+    return report;
+}
+
+}  // namespace
+
+int run(const ValidateOptions& options) {
+    Report report = options.layout ? validate_layout(options) : validate_counts(options);
+    report.strict = options.strict;
+    cli::print(options.common.json ? report_json(report) : report_text(report, options.common.verbosity > 0));
+    for (const FileReport& file : report.files) {
+        if (file.undecodable) throw *file.undecodable;
+    }
+    return report.exit_code();
+}
+
+}  // namespace eplb
