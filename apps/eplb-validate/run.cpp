@@ -7,6 +7,7 @@
 #include "check/counts.hpp"
 #include "check/layout.hpp"
 #include "cli/app.hpp"
+#include "counts_io/libtorch_reader.hpp"
 #include "files/digest.hpp"
 #include "files/mapped_file.hpp"
 #include "layout_io/layout_file.hpp"
@@ -16,11 +17,10 @@
 namespace eplb {
 namespace {
 
-// The file's bytes, digest and size; null, with a finding, when it cannot be opened.
+// Null, with a finding, when the file cannot be opened.
 std::shared_ptr<const MappedFile> open_file(FileReport& report) {
     try {
         const auto file = MappedFile::open(report.path);
-        report.sha256 = sha256_hex(file->bytes());
         report.bytes = static_cast<std::int64_t>(file->bytes().size());
         return file;
     } catch (const Error& error) {
@@ -41,15 +41,22 @@ FileReport validate_count_file(const std::string& path, const CountOptions& opti
     if (!file) return report;
     try {
         CountFile counts = decode_count_file(file, options);
+        report.sha256 = counts.sha256;
         report.format = counts.format;
         report.saved_on = counts.saved_on;
         report.dtype = counts.tensor.dtype;
         report.shape = counts.tensor.shape;
         report.counts = check_counts(path, counts.tensor, counts.reduction, options);
+        const bool cross_check = options.cross_check_libtorch && report.counts->ok();
         report.findings = std::move(report.counts->findings);
         add(report.findings, std::move(counts.findings));
+        if (cross_check) {
+            if (auto finding = cross_check_with_libtorch(counts, options)) report.findings.push_back(*finding);
+        }
         sort_by_severity(report.findings);
     } catch (const Error& error) {
+        if (error.code() != ErrorCode::input) throw;
+        report.sha256 = sha256_hex(file->bytes());
         report.undecodable = error;
         report.findings.push_back(finding_of(error, path));
     }
@@ -128,6 +135,7 @@ Report validate_layout(const ValidateOptions& options) {
     file_report.path = *options.layout;
     const auto file = open_file(file_report);
     if (!file) return report;
+    file_report.sha256 = sha256_hex(file->bytes());
     try {
         const RawLayout raw = decode_raw_layout(file->text(), file_report.path);
         const std::optional<Manifest> manifest = manifest_of(file_report, file_report.findings);
