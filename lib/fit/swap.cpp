@@ -30,11 +30,14 @@ class Swapper {
         : row_(row, replica_loads, ranks),
           stride_((row_.slots_per_rank() + lanes - 1) / lanes * lanes),
           by_load_(row_.ranks()),
-          near_(row_.ranks() * stride_, no_replica) {
+          near_(row_.ranks() * stride_, no_replica),
+          closest_(row_.slots_per_rank()) {
         double total = 0;
         for (const double load : row_.loads()) total += load;
         scale_ = total > 0 ? static_cast<double>(ranks) / total : 0;
-        for (std::size_t slot = 0; slot < row.size(); ++slot) refresh_near(slot);
+        for (std::size_t rank = 0; rank < row_.ranks(); ++rank) {
+            for (std::size_t i = 0; i < row_.slots_per_rank(); ++i) refresh_near(rank, i);
+        }
         std::iota(by_load_.begin(), by_load_.end(), std::size_t{0});
         std::sort(by_load_.begin(), by_load_.end(), [&](std::size_t a, std::size_t b) { return lighter(a, b); });
     }
@@ -44,8 +47,11 @@ class Swapper {
             const Exchange exchange = find(target);
             if (!(exchange.larger < largest() * (1 - least_gain))) break;
             row_.exchange(exchange.slot, exchange.other);
-            for (const std::size_t slot : {exchange.slot, exchange.other}) refresh_near(slot);
-            reorder(row_.rank_of(exchange.slot), row_.rank_of(exchange.other));
+            for (const std::size_t slot : {exchange.slot, exchange.other}) {
+                const std::size_t rank = row_.rank_of(slot);
+                refresh_near(rank, slot - row_.first_slot(rank));
+            }
+            reorder(row_.rank_of(exchange.other));
         }
         return largest();
     }
@@ -59,12 +65,11 @@ class Swapper {
 
     const float* near_of(std::size_t rank) const { return near_.data() + rank * stride_; }
 
-    void refresh_near(std::size_t slot) {
-        const std::size_t rank = row_.rank_of(slot);
-        near_[rank * stride_ + (slot - row_.first_slot(rank))] = static_cast<float>(row_.slot_load(slot) * scale_);
+    void refresh_near(std::size_t rank, std::size_t i) {
+        near_[rank * stride_ + i] = static_cast<float>(row_.slot_load(row_.first_slot(rank) + i) * scale_);
     }
 
-    Exchange find(double target) const {
+    Exchange find(double target) {
         const std::size_t busiest = by_load_.back();
         Exchange best;
         for (const std::size_t other : by_load_) {
@@ -79,35 +84,35 @@ class Swapper {
 
     // Moving d = x_a - x_b from one rank to the other leaves the larger of the two loads at middle + |d - half|, where
     // half is half their difference: the best pair has d closest to half.
-    Exchange best_exchange(std::size_t busiest, std::size_t other) const {
+    Exchange best_exchange(std::size_t busiest, std::size_t other) {
         const float *mine = near_of(busiest), *theirs = near_of(other);
         const auto half = static_cast<float>(0.5 * (row_.load(busiest) - row_.load(other)) * scale_);
-        float least = std::numeric_limits<float>::infinity();
-        std::size_t from = 0;
+        Lanes least_lanes = {no_replica, no_replica, no_replica, no_replica};
         for (std::size_t a = 0; a < row_.slots_per_rank(); ++a) {
-            const float distance = least_distance(theirs, mine[a] - half);
-            if (distance < least) {
-                least = distance;
-                from = a;
-            }
+            Lanes closest = distances(theirs, mine[a] - half);
+            for (std::size_t b = lanes; b < stride_; b += lanes)
+                closest = smaller(closest, distances(theirs + b, mine[a] - half));
+            closest_[a] = closest;
+            least_lanes = smaller(least_lanes, closest);
         }
-        std::size_t to = 0;
-        while (std::abs(theirs[to] - (mine[from] - half)) != least) ++to;
-        const Exchange exchange = make_exchange(row_.first_slot(busiest) + from, row_.first_slot(other) + to);
+        const float least = smallest(least_lanes);
+        std::size_t a = 0, b = 0;
+        while (a + 1 < row_.slots_per_rank() && smallest(closest_[a]) != least) ++a;
+        while (b + 1 < row_.slots_per_rank() && std::abs(theirs[b] - (mine[a] - half)) != least) ++b;
+        const Exchange exchange = make_exchange(row_.first_slot(busiest) + a, row_.first_slot(other) + b);
         return exchange.larger < std::numeric_limits<double>::infinity() ? exchange
                                                                          : best_legal_exchange(busiest, other);
     }
 
-    float least_distance(const float* loads, float wanted) const {
-        Lanes closest = {no_replica, no_replica, no_replica, no_replica};
-        for (std::size_t i = 0; i < stride_; i += lanes) {
-            Lanes distance;
-            std::memcpy(&distance, loads + i, sizeof distance);
-            distance -= wanted;
-            distance = distance < 0 ? -distance : distance;
-            closest = distance < closest ? distance : closest;
-        }
-        return std::min(std::min(closest[0], closest[1]), std::min(closest[2], closest[3]));
+    static Lanes smaller(Lanes a, Lanes b) { return a < b ? a : b; }
+    static float smallest(Lanes a) { return std::min(std::min(a[0], a[1]), std::min(a[2], a[3])); }
+
+    static Lanes distances(const float* loads, float wanted) {
+        Lanes distance;
+        std::memcpy(&distance, loads, sizeof distance);
+        distance -= wanted;
+        const Lanes opposite = -distance;
+        return distance < opposite ? opposite : distance;
     }
 
     Exchange best_legal_exchange(std::size_t busiest, std::size_t other) const {
@@ -131,20 +136,23 @@ class Swapper {
         return exchange;
     }
 
-    // Only these two ranks have changed their loads.
-    void reorder(std::size_t rank, std::size_t other) {
-        std::erase_if(by_load_, [&](std::size_t r) { return r == rank || r == other; });
-        for (const std::size_t moved : {rank, other}) {
-            const auto at = std::upper_bound(by_load_.begin(), by_load_.end(), moved,
-                                             [&](std::size_t a, std::size_t b) { return lighter(a, b); });
-            by_load_.insert(at, moved);
-        }
+    // The busiest rank has become lighter and `other` heavier; by_load_ is in the order of before.
+    void reorder(std::size_t other) {
+        const std::size_t was_busiest = by_load_.back();
+        by_load_.pop_back();
+        auto at = std::find(by_load_.begin(), by_load_.end(), other);
+        for (; at + 1 != by_load_.end() && lighter(*(at + 1), other); ++at) *at = *(at + 1);
+        *at = other;
+        by_load_.push_back(was_busiest);
+        for (at = by_load_.end() - 1; at != by_load_.begin() && lighter(was_busiest, *(at - 1)); --at) *at = *(at - 1);
+        *at = was_busiest;
     }
 
     LoadedRow row_;
     std::size_t stride_;                // slots a rank, rounded up to whole lanes
     std::vector<std::size_t> by_load_;  // ranks, lightest first
     std::vector<float> near_;           // [R][stride], slot loads times scale_
+    std::vector<Lanes> closest_;        // [S], of one slot to the slots of another rank
     double scale_ = 0;
 };
 

@@ -61,6 +61,9 @@ bool needs_too_many_replicas(std::span<const std::int64_t> totals, double larges
 // lightest experts. Returns `known` when this bound is no better.
 double integrality_bound(std::span<const std::int64_t> totals, std::int64_t ranks, std::int64_t slots, double known) {
     const std::int64_t extra = ranks * slots - static_cast<std::int64_t>(totals.size());
+    // At the mean, sum_e ceil(w_e / mean) < R + E, and no expert needs more than R: with B >= R there is nothing to
+    // find.
+    if (extra >= ranks && extra >= slots - 1) return known;
     double company = 0;
     if (slots - 1 - extra > 0) company = static_cast<double>(SortedTotals(totals).smallest(slots - 1 - extra));
     double impossible = std::max(0.0, known - company);
