@@ -1,7 +1,8 @@
 // Time and quality of the window fit.
 //   window_bench FILE RANKS SLOTS_PER_RANK [REPEATS]   every layer of a count file: ms a model and worst certified gap
 //   window_bench quality                               made-up counts in many shapes: how close each stage comes
-//   window_bench                                       the same on a small sample, to see that it works
+//   window_bench holdout RANKS SLOTS_PER_RANK FILE...  window value on held-out record slots, by replica weights
+//   window_bench                                       the first two on a small sample, to see that it works
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +16,10 @@
 #include "core/error.hpp"
 #include "core/record_split.hpp"
 #include "counts_io/count_file.hpp"
+#include "dispatch/model.hpp"
 #include "fit/deepseek.hpp"
+#include "fit/layers.hpp"
+#include "fit/peaks.hpp"
 #include "fit/place.hpp"
 #include "fit/replicate.hpp"
 #include "fit/swap.hpp"
@@ -24,6 +28,7 @@
 #include "fit/window_anneal.hpp"
 #include "sample/generator.hpp"
 #include "score/bounds.hpp"
+#include "score/layout_score.hpp"
 
 using namespace eplb;
 
@@ -144,9 +149,9 @@ void measure_quality(std::span<const Shape> shapes, int layers, std::int64_t pro
         spec.layers = layers;
         spec.experts = shape.experts;
         spec.top_k = 8;
-        spec.ranks = 8;  // the popularity is the same for every shape
-        spec.slots_per_rank = shape.experts / 8;
-        spec.trivial_balance = 1.5;
+        spec.ranks = 32;  // the popularity is the same for every shape
+        spec.slots_per_rank = shape.experts / 32;
+        spec.trivial_balance = 1.7;
         spec.tokens = 8192;
         spec.topics = 16;
         const Totals totals = made_up(spec);
@@ -195,6 +200,39 @@ void measure_quality(std::span<const Shape> shapes, int layers, std::int64_t pro
     }
 }
 
+// Replica counts from the totals against those from the peaks, both fitted to 3e-4 where exchanges reach it.
+void measure_holdout(const Counts& counts, int ranks, int slots_per_rank) {
+    FitProblem problem;
+    problem.geometry = {counts.layers(), counts.experts(), ranks, slots_per_rank};
+    require_feasible(problem.geometry);
+    const auto filled = filled_slots(counts.slot_totals());
+    fmt::print("| split | totals: fitted | held out | peaks: fitted | held out |\n|-|-:|-:|-:|-:|\n");
+    for (const Holdout holdout : {Holdout::interleave, Holdout::halves}) {
+        const RecordSplit split = split_record_slots(filled, holdout);
+        problem.layers.clear();
+        for (int layer = 0; layer < counts.layers(); ++layer)
+            problem.layers.push_back(gather(counts, layer, split.fit));
+        fmt::print("| {} |", name_of(holdout));
+        for (const bool peaks : {false, true}) {
+            const Layout layout =
+                fit_rows(problem, [&](int layer, std::span<const std::int64_t> totals, std::span<ExpertId> row) {
+                    const auto& of = problem.layers[static_cast<std::size_t>(layer)];
+                    const auto weights = peaks ? peak_weights(of) : std::vector<double>{};
+                    std::ranges::copy(fit_window_row(totals, weights, ranks, slots_per_rank, {3e-4, 0}, 1).row,
+                                      row.begin());
+                });
+            const auto shares = replica_shares(find_dispatch_model("even"), layout, {});
+            for (const auto* slots : {&split.fit, &split.holdout}) {
+                const LayoutScore score = score_layout(counts, *slots, layout, shares, 1);
+                double sum = 0;
+                for (const auto& layer : score.layers) sum += layer ? layer->window : 0;
+                fmt::print(" {:.4f} |", sum / score.layers_scored());
+            }
+        }
+        fmt::print("\n");
+    }
+}
+
 int run(const std::vector<std::string>& arguments) {
     if (arguments.empty()) {
         SampleSpec spec;
@@ -208,7 +246,7 @@ int run(const std::vector<std::string>& arguments) {
         spec.tokens = 1024;
         spec.topics = 4;
         measure_speed(made_up(spec), 8, 9, 3);
-        measure_quality(std::vector<Shape>{{32, 8, 5}}, 2, 2000);
+        measure_quality(std::vector<Shape>{{64, 8, 9}}, 2, 2000);
         return 0;
     }
     if (arguments.size() == 1 && arguments[0] == "quality") {
@@ -225,6 +263,12 @@ int run(const std::vector<std::string>& arguments) {
                         16, 500'000);
         return 0;
     }
+    if (arguments.size() >= 4 && arguments[0] == "holdout") {
+        std::vector<Tensor> tensors;
+        for (std::size_t i = 3; i < arguments.size(); ++i) tensors.push_back(read_count_file(arguments[i], {}).tensor);
+        measure_holdout(Counts(std::move(tensors)), std::stoi(arguments[1]), std::stoi(arguments[2]));
+        return 0;
+    }
     if (arguments.size() == 3 || arguments.size() == 4) {
         const Counts counts({read_count_file(arguments[0], {}).tensor});
         const int ranks = std::stoi(arguments[1]), slots_per_rank = std::stoi(arguments[2]);
@@ -232,7 +276,9 @@ int run(const std::vector<std::string>& arguments) {
         measure_speed(totals_of(counts), ranks, slots_per_rank, arguments.size() == 4 ? std::stoi(arguments[3]) : 101);
         return 0;
     }
-    fmt::print(stderr, "usage: window_bench [FILE RANKS SLOTS_PER_RANK [REPEATS] | quality]\n");
+    fmt::print(
+        stderr,
+        "usage: window_bench [FILE RANKS SLOTS_PER_RANK [REPEATS] | quality | holdout RANKS SLOTS_PER_RANK FILE...]\n");
     return 2;
 }
 
