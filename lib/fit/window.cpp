@@ -6,6 +6,7 @@
 #include "core/layout.hpp"
 #include "core/random.hpp"
 #include "fit/layers.hpp"
+#include "fit/pair_replicas.hpp"
 #include "fit/peaks.hpp"
 #include "fit/place.hpp"
 #include "fit/replicate.hpp"
@@ -37,11 +38,7 @@ class WindowFitter {
 
     template <typename Weight>
     void construct(std::span<const Weight> replica_weights) {
-        const auto replicas = replicate(replica_weights, ranks_, ranks_ * slots_per_rank_);
-        const auto loads = even_replica_loads(totals_, replicas);
-        auto row = place(loads, replicas, ranks_, slots_per_rank_);
-        const double largest = swap_down(row, loads, ranks_, goal_);
-        keep(std::move(row), largest);
+        construct(replicate(replica_weights, ranks_, ranks_ * slots_per_rank_));
     }
 
     void exchange_pairs(std::vector<ExpertId> row) {
@@ -57,12 +54,24 @@ class WindowFitter {
         if (!done()) exchange_pairs(std::move(rows.last));
     }
 
+    void anneal_replicas_of_pairs(std::int64_t proposals, std::uint64_t seed) {
+        auto replicas = replica_counts(result_.row, static_cast<int>(totals_.size()));
+        construct(anneal_pair_replicas(totals_, std::move(replicas), ranks_, proposals, seed));
+    }
+
     WindowRow take() {
         result_.balancedness = largest_ / mean_;
         return std::move(result_);
     }
 
   private:
+    void construct(const std::vector<int>& replicas) {
+        const auto loads = even_replica_loads(totals_, replicas);
+        auto row = place(loads, replicas, ranks_, slots_per_rank_);
+        const double largest = swap_down(row, loads, ranks_, goal_);
+        keep(std::move(row), largest);
+    }
+
     void keep(std::vector<ExpertId> row, double largest) {
         if (!(largest < largest_)) return;
         result_.row = std::move(row);
@@ -98,7 +107,10 @@ WindowRow fit_window_row(std::span<const std::int64_t> totals, std::span<const d
     if (!replica_weights.empty()) fitter.construct(replica_weights);
     if (!fitter.done()) fitter.construct(totals);
     if (!fitter.done()) fitter.exchange_pairs();
-    if (!fitter.done() && proposals > 0) fitter.anneal(proposals, seed);
+    // With two slots a rank the counts decide; a proposal of theirs costs ten times one of the other search, which can
+    // still do better only where it can undo everything.
+    if (slots_per_rank == 2 && !fitter.done()) fitter.anneal_replicas_of_pairs(proposals / 4, seed);
+    if ((slots_per_rank != 2 || small) && !fitter.done() && proposals > 0) fitter.anneal(proposals, seed);
     return fitter.take();
 }
 

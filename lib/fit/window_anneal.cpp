@@ -1,12 +1,11 @@
 #include "fit/window_anneal.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <limits>
 
 #include "core/layout.hpp"
 #include "core/random.hpp"
+#include "fit/cooling.hpp"
 
 namespace eplb {
 namespace {
@@ -14,32 +13,12 @@ namespace {
 // The energy is the 32-norm of the rank loads relative to the mean, F = (sum_r L_r^32)^(1/32): close to the maximum,
 // and it still feels the ranks below. Whether F grows by at most d is asked as whether the sum stays below (F + d)^32,
 // so no proposal needs a root.
-constexpr double power(double x) {
-    for (int squaring = 0; squaring < 5; ++squaring) x *= x;
-    return x;
-}
-
-double root(double x) {  // sqrt is exact to the last bit on every machine, pow is not
-    for (int halving = 0; halving < 5; ++halving) x = std::sqrt(x);
-    return x;
-}
-
-// Exponential with mean 1, up to 9 %: -ln of a uniform number, linear between powers of two.
-double draw_exponential(Random& random) {
-    const std::uint64_t bits = random.next() | 1;
-    const int zeros = std::countl_zero(bits);
-    const double mantissa = static_cast<double>((bits << zeros) >> 11) * 0x1.0p-52;  // in [1, 2)
-    return 0.6931471805599453 * (zeros + 2 - mantissa);
-}
-
 // The temperature falls to a hundredth. In a large problem a good start is refined: it is a share of what is missing to
 // balance, (F - its least possible value) / R. In a small one anything may have to be undone: it is a share of the
 // mean.
 constexpr double first_temperature = 0.15, first_temperature_small = 0.5;
-constexpr std::size_t small_problem = 64;       // slots
-constexpr double cooling = 0.9821718891880378;  // 0.01^(1/stages)
-constexpr int stages = 256;
-constexpr std::int64_t block = 64;  // proposals between two looks at F
+constexpr std::size_t small_problem = 64;  // slots
+constexpr std::int64_t block = 64;         // proposals between two looks at F
 constexpr std::uint32_t replica_moves_of_64 = 16;
 constexpr int most_draws = 8;
 
@@ -67,11 +46,11 @@ class WindowAnnealer {
     // `target` relative to the mean.
     void run(double target, std::int64_t proposals) {
         const bool small = row_.size() <= small_problem;
-        const double floor = root(static_cast<double>(ranks_));
+        const double floor = root32(static_cast<double>(ranks_));
         double share = small ? first_temperature_small : first_temperature / static_cast<double>(ranks_);
         std::int64_t done = 0;
-        for (int stage = 1; stage <= stages; ++stage, share *= cooling) {
-            while (done < proposals * stage / stages) {
+        for (int stage = 1; stage <= cooling_stages; ++stage, share *= cooling) {
+            while (done < proposals * stage / cooling_stages) {
                 temperature_ = small ? share : share * (energy_ - floor);
                 for (std::int64_t i = 0; i < block; ++i, ++done) {
                     if (random_.below(64) < replica_moves_of_64) {
@@ -96,7 +75,7 @@ class WindowAnnealer {
     std::size_t draw_slot() { return draw(row_.size()); }
     std::size_t draw_hot_slot() { return hottest_ * slots_ + draw(slots_); }
     bool accepts(double change) {
-        return change <= 0 || sum_ + change < power(energy_ + temperature_ * draw_exponential(random_));
+        return change <= 0 || sum_ + change < power32(energy_ + temperature_ * draw_exponential(random_));
     }
 
     bool holds(std::size_t rank, std::size_t expert) const {
@@ -108,13 +87,13 @@ class WindowAnnealer {
         double sum = 0;
         for (std::size_t slot = rank * slots_; slot < (rank + 1) * slots_; ++slot) sum += replica_load(expert_at(slot));
         load_[rank] = sum;
-        power_[rank] = power(sum);
+        power_[rank] = power32(sum);
     }
 
     void note_move() {
         sum_ = 0;
         for (const double p : power_) sum_ += p;
-        energy_ = root(sum_);
+        energy_ = root32(sum_);
         hottest_ = static_cast<std::size_t>(std::max_element(load_.begin(), load_.end()) - load_.begin());
         if (load_[hottest_] < best_load_) {
             best_load_ = load_[hottest_];
@@ -129,7 +108,7 @@ class WindowAnnealer {
         if (rank == other_rank || holds(other_rank, expert) || holds(rank, other_expert)) return;
         const double moved = replica_load(expert) - replica_load(other_expert);
         const double change =
-            power(load_[rank] - moved) + power(load_[other_rank] + moved) - power_[rank] - power_[other_rank];
+            power32(load_[rank] - moved) + power32(load_[other_rank] + moved) - power_[rank] - power_[other_rank];
         if (!accepts(change)) return;
         *std::find(holders_[expert].begin(), holders_[expert].end(), slot) = other;
         *std::find(holders_[other_expert].begin(), holders_[other_expert].end(), other) = slot;
@@ -156,7 +135,7 @@ class WindowAnnealer {
         }
         double change = 0;
         for (const std::size_t rank : touched_) {
-            change += power(load_[rank] + change_[rank]) - power_[rank];
+            change += power32(load_[rank] + change_[rank]) - power_[rank];
             change_[rank] = 0;
         }
         if (!accepts(change)) return;

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <numeric>
 #include <set>
 
 #include "core/layout.hpp"
+#include "fit/pair_replicas.hpp"
 #include "fit/place.hpp"
 #include "fit/random_counts.hpp"
 #include "fit/replicate.hpp"
@@ -141,4 +143,38 @@ TEST_CASE("annealed rows are legal, the best one is no worse than the start, and
         differ += anneal(2).last == rows.last ? 0 : 1;
     }
     CHECK(differ > 250);
+}
+
+TEST_CASE("replica counts for pairs stay possible and never make the largest pair larger") {
+    // Heaviest with lightest, from scratch.
+    const auto largest_pair = [](std::span<const std::int64_t> totals, std::span<const int> replicas) {
+        std::vector<double> loads;
+        for (std::size_t e = 0; e < totals.size(); ++e) {
+            loads.insert(loads.end(), static_cast<std::size_t>(replicas[e]),
+                         static_cast<double>(totals[e]) / replicas[e]);
+        }
+        std::sort(loads.begin(), loads.end());
+        double largest = 0;
+        for (std::size_t i = 0; i < loads.size(); ++i) {
+            largest = std::max(largest, loads[i] + loads[loads.size() - 1 - i]);
+        }
+        return largest;
+    };
+    Random random(52);
+    int improved = 0;
+    for (int round = 0; round < 500; ++round) {
+        const int ranks = 2 + static_cast<int>(random.below(20));
+        const int experts = 2 + static_cast<int>(random.below(static_cast<std::uint32_t>(2 * ranks - 1)));
+        auto totals = test::random_weights(random, experts);
+        totals[0] += totals[0] == 0 ? 1 : 0;
+        const auto start = replicate(std::span<const std::int64_t>(totals), ranks, 2 * ranks);
+        const auto found = anneal_pair_replicas(totals, start, ranks, 300, 1);
+        INFO("round " << round << ": " << experts << " experts, " << ranks << " ranks");
+        REQUIRE(std::accumulate(found.begin(), found.end(), 0) == 2 * ranks);
+        REQUIRE(*std::min_element(found.begin(), found.end()) >= 1);
+        REQUIRE(*std::max_element(found.begin(), found.end()) <= ranks);
+        REQUIRE(largest_pair(totals, found) <= largest_pair(totals, start) * (1 + 1e-12));
+        improved += largest_pair(totals, found) < largest_pair(totals, start) * (1 - 1e-9) ? 1 : 0;
+    }
+    CHECK(improved > 50);
 }
