@@ -22,6 +22,11 @@ T load(const Tensor& tensor, std::int64_t index) {
     return std::bit_cast<T>(bytes);
 }
 
+[[noreturn]] void fail_absurd(std::int64_t extent) {
+    throw Error(ErrorCode::input, "", fmt::format("a tensor shape with extent {} is absurd", extent))
+        .as_finding("BAD_GEOMETRY");
+}
+
 double half_to_double(std::uint16_t bits) {
     const int exponent = (bits >> 10) & 0x1f, fraction = bits & 0x3ff;
     const double sign = (bits & 0x8000) ? -1.0 : 1.0;
@@ -100,7 +105,7 @@ std::int64_t Tensor::numel() const {
     std::int64_t product = 1;
     for (const std::int64_t extent : shape) {
         if (extent < 0 || __builtin_mul_overflow(product, extent, &product)) {
-            throw Error(ErrorCode::input, "", fmt::format("a tensor shape with extent {} is absurd", extent));
+            fail_absurd(extent);
         }
     }
     return product;
@@ -112,7 +117,7 @@ std::vector<std::int64_t> Tensor::contiguous_strides() const {
     for (std::size_t axis = shape.size(); axis-- > 0;) {
         result[axis] = stride;
         if (__builtin_mul_overflow(stride, std::max<std::int64_t>(shape[axis], 1), &stride)) {
-            throw Error(ErrorCode::input, "", fmt::format("a tensor shape with extent {} is absurd", shape[axis]));
+            fail_absurd(shape[axis]);
         }
     }
     return result;

@@ -38,7 +38,7 @@ struct Tensor {
     const std::byte* data = nullptr;    // first element; every index inside shape is inside the owner's bytes
     std::shared_ptr<const void> owner;  // keeps the bytes alive: a mapped file or a buffer
 
-    // Both throw Error{input} where the product of the extents overflows.
+    // Both throw Error{input}, finding code BAD_GEOMETRY, where the product of the extents overflows.
     std::int64_t numel() const;
     std::vector<std::int64_t> contiguous_strides() const;
     bool is_contiguous() const;

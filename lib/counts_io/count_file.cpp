@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 
 #include "core/error.hpp"
+#include "core/geometry.hpp"
 #include "counts_io/count_formats.hpp"
 #include "counts_io/libtorch_reader.hpp"
 #include "files/digest.hpp"
@@ -111,10 +111,13 @@ void make_three_dimensional(Tensor& tensor) {
         fail("BAD_GEOMETRY", fmt::format("a tensor of shape {} is no count tensor", shape),
              "counts are [record slots, layers, experts], or [layers, experts] for one record slot");
     }
-    for (const std::int64_t extent : tensor.shape) {
-        if (extent > std::numeric_limits<int>::max()) {
-            fail("BAD_GEOMETRY", fmt::format("an axis of shape {} is above 2^31 - 1", shape), "");
-        }
+    // Where there are elements their number is bounded by the file; an empty tensor can claim any size, and work would
+    // be done for every row of it.
+    constexpr std::int64_t max_rows = std::int64_t{1} << 24;
+    const bool empty = tensor.numel() == 0;
+    if (tensor.shape[1] > max_layers || tensor.shape[2] > max_experts || (empty && tensor.shape[0] > max_rows)) {
+        fail("BAD_GEOMETRY", fmt::format("shape {} is that of no model", shape),
+             fmt::format("at most {} layers and {} experts are read", max_layers, max_experts));
     }
 }
 

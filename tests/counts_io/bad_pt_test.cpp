@@ -93,6 +93,19 @@ TEST_CASE("a tensor of another rank is no count tensor") {
     CHECK(decode_error(recorder_file(TensorSpec::of({}), std::string(4, '\1'))).finding_code() == "BAD_GEOMETRY");
 }
 
+TEST_CASE("an empty tensor cannot claim axes that cost hours to walk") {
+    const auto empty = [](std::vector<std::int64_t> shape) {
+        TensorSpec spec;
+        spec.shape = std::move(shape);
+        spec.strides = {1, 1, 1};
+        return recorder_file(spec, "");
+    };
+    CHECK(decode_error(empty({2'147'483'647, 61, 0})).finding_code() == "BAD_GEOMETRY");
+    CHECK(decode_error(empty({0, 5000, 4})).finding_code() == "BAD_GEOMETRY");
+    CHECK(decode_error(empty({0, 61, 70'000})).finding_code() == "BAD_GEOMETRY");
+    CHECK(decode(empty({0, 61, 256})).tensor.shape == std::vector<std::int64_t>{0, 61, 256});
+}
+
 TEST_CASE("any flipped byte of the counts is caught by the CRC-32") {
     const std::string bytes = recorder_file(good);
     const std::size_t data_at = bytes.find(data_24);
