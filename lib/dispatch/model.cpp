@@ -19,19 +19,19 @@ using namespace dispatch;
 constexpr std::array models{
     DispatchModel{"even", "every replica of an expert gets the same share (an assumption)", false, false, all_targets},
     DispatchModel{"sglang-a", "SGLang static, up to 2025-08: own replica, else a seeded fair fill", false, false,
-                  local_or_all_targets, sglang_a_table},
+                  local_or_all_targets, sglang_a_table, true},
     DispatchModel{"sglang-b", "SGLang static, from 2025-09: first replica on the node, else a seeded fair fill", true,
-                  false, nearest_or_all_targets, sglang_b_table},
+                  false, nearest_or_all_targets, sglang_b_table, true, nearest_settled},
     DispatchModel{"sglang-c", "SGLang static, from 2025-10: as b, with a stream of its own for every rank", true, false,
-                  nearest_or_all_targets, sglang_c_table},
+                  nearest_or_all_targets, sglang_c_table, true, nearest_settled},
     DispatchModel{"sglang-d", "SGLang static, from 2026-07, with an all-to-all backend: as c (without one: not known)",
-                  true, false, nearest_or_all_targets, sglang_c_table},
+                  true, false, nearest_or_all_targets, sglang_c_table, true, nearest_settled},
     DispatchModel{"sglang-dynamic-a", "SGLang dynamic, generation a: random per token, even in expectation", false,
                   false, all_targets},
     DispatchModel{"sglang-dynamic-b", "SGLang dynamic, generation b: random per token, even in expectation", false,
                   false, all_targets},
     DispatchModel{"sglang-dynamic-c", "SGLang dynamic, generation c, layout given as a map: nearest, else random", true,
-                  false, nearest_or_all_targets},
+                  false, nearest_or_all_targets, nullptr, false, nearest_settled},
     DispatchModel{"vllm-ascend", "vllm-ascend MRv1: rank modulo replicas (--tp N for its tensor-parallel variant)",
                   false, true, vllm_ascend_targets, vllm_ascend_table},
     DispatchModel{"xllm", "xLLM: rank modulo replicas", false, false, xllm_targets, xllm_table},
@@ -42,14 +42,6 @@ constexpr std::array models{
     DispatchModel{"vllm", "vLLM: by position or hash of the token, even in expectation", false, false, all_targets},
     DispatchModel{"table", "the dispatch table of a file", false, false, nullptr, given_table},
 };
-
-void require(const DispatchModel& model, const DispatchContext& context) {
-    if (model.needs_nodes && !context.nodes) {
-        throw Error(ErrorCode::usage, "--nodes",
-                    fmt::format("dispatch model {} depends on the number of nodes", model.name),
-                    "give --nodes N, the hosts the ranks are spread over");
-    }
-}
 
 // Adds up in slot order to exactly 1: what rounding left over goes to the last replica that has a share.
 void close_to_one(std::span<double> row, Slots replicas) {
@@ -116,16 +108,28 @@ std::vector<DispatchSource> dispatch_sources(const Geometry& geometry, const Dis
     return sources;
 }
 
+bool is_even(const DispatchModel& model) {
+    return model.targets == all_targets;
+}
+
+void require_context(const DispatchModel& model, const DispatchContext& context) {
+    if (model.needs_nodes && !context.nodes) {
+        throw Error(ErrorCode::usage, "--nodes",
+                    fmt::format("dispatch model {} depends on the number of nodes", model.name),
+                    "give --nodes N, the hosts the ranks are spread over");
+    }
+}
+
 DispatchTable dispatch_table(const DispatchModel& model, const Layout& layout, const DispatchContext& context) {
     if (model.table == nullptr) {
         throw Error(ErrorCode::usage, "--dispatch", fmt::format("{} chooses per token: it has no table", model.name));
     }
-    require(model, context);
+    require_context(model, context);
     return model.table(layout, context);
 }
 
 ReplicaShares replica_shares(const DispatchModel& model, const Layout& layout, const DispatchContext& context) {
-    require(model, context);
+    require_context(model, context);
     const Geometry& geometry = layout.geometry();
     const std::vector<double> weights = weights_of_sources(geometry, context);
     const std::vector<DispatchSource> sources = dispatch_sources(geometry, context);
@@ -165,20 +169,20 @@ ReplicaShares replica_shares(const DispatchModel& model, const Layout& layout, c
     return shares;
 }
 
-void expected_shares(const DispatchModel& model, std::span<const DispatchSource> sources,
-                     std::span<const SlotId> replicas, int expert, std::span<double> shares) {
-    std::fill(shares.begin(), shares.end(), 0.0);
-    int spread = 0;
+int settled_sources(const DispatchModel& model, std::span<const DispatchSource> sources,
+                    std::span<const SlotId> replicas, int expert, std::span<int> settled) {
+    if (model.settled != nullptr) return model.settled(sources, replicas, settled);
+    std::fill(settled.begin(), settled.end(), 0);
+    int unsettled = 0;
     for (const DispatchSource& source : sources) {
         const Slots targets = model.targets(source, replicas, expert);
         if (targets.size() == 1) {
-            shares[static_cast<std::size_t>(targets.data() - replicas.data())] += 1;
+            ++settled[static_cast<std::size_t>(targets.data() - replicas.data())];
         } else {
-            ++spread;
+            ++unsettled;
         }
     }
-    const auto ranks = static_cast<double>(sources.size());
-    for (double& share : shares) share = share / ranks + spread / ranks / static_cast<double>(replicas.size());
+    return unsettled;
 }
 
 }  // namespace eplb

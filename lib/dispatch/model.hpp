@@ -59,12 +59,24 @@ struct DispatchModel {
                                        int expert) = nullptr;
     // Static models: the table that the engine builds, [R, L, E]. Null where the choice is made per token.
     DispatchTable (*table)(const Layout& layout, const DispatchContext& context) = nullptr;
+    // The fill of the table is drawn from a stream whose state depends on all layers before.
+    bool seeded = false;
+    // How many sources end at each replica for good, and how many choose among all of them: what `targets` says of all
+    // sources, found faster. Null: `targets` is asked.
+    int (*settled)(std::span<const DispatchSource> sources, std::span<const SlotId> replicas,
+                   std::span<int> settled) = nullptr;
 };
 
 std::span<const DispatchModel> dispatch_models();
 
 // Throws Error{usage} that lists the names.
 const DispatchModel& find_dispatch_model(std::string_view name);
+
+// Whether every source rank sends to all replicas alike: an even split in expectation.
+bool is_even(const DispatchModel& model);
+
+// Throws Error{usage} when the context lacks what the model needs.
+void require_context(const DispatchModel& model, const DispatchContext& context);
 
 // The table of every source rank under a static model. Throws Error{usage} when the model has no table or the context
 // lacks what it needs, Error{input} when an expert of a row has no replica.
@@ -77,10 +89,10 @@ ReplicaShares replica_shares(const DispatchModel& model, const Layout& layout, c
 // R, --tp below 1).
 std::vector<DispatchSource> dispatch_sources(const Geometry& geometry, const DispatchContext& context);
 
-// Expected shares of one expert's replicas when every source sends the same traffic: a function of the expert's
-// replicas alone, as a fit needs it. A seeded fill counts with its mean. `shares` has the size of `replicas`, which are
-// ascending. The model has `targets`.
-void expected_shares(const DispatchModel& model, std::span<const DispatchSource> sources,
-                     std::span<const SlotId> replicas, int expert, std::span<double> shares);
+// How many of the sources end at each replica for good (`settled`, of the size of `replicas`), under any seed; returns
+// how many may end at every one of them, by chance or seeded fill. A function of the expert's replicas alone, as a fit
+// needs it. The model has `targets`.
+int settled_sources(const DispatchModel& model, std::span<const DispatchSource> sources,
+                    std::span<const SlotId> replicas, int expert, std::span<int> settled);
 
 }  // namespace eplb

@@ -13,6 +13,7 @@ Slots all_targets(const DispatchSource& source, Slots replicas, int expert);
 // sglang_static.cpp
 Slots local_or_all_targets(const DispatchSource& source, Slots replicas, int expert);
 Slots nearest_or_all_targets(const DispatchSource& source, Slots replicas, int expert);
+int nearest_settled(std::span<const DispatchSource> sources, Slots replicas, std::span<int> settled);
 DispatchTable sglang_a_table(const Layout& layout, const DispatchContext& context);
 DispatchTable sglang_b_table(const Layout& layout, const DispatchContext& context);
 DispatchTable sglang_c_table(const Layout& layout, const DispatchContext& context);

@@ -72,6 +72,29 @@ Slots nearest_or_all_targets(const DispatchSource& source, Slots replicas, int) 
     return chosen.empty() ? replicas : chosen;
 }
 
+int nearest_settled(std::span<const DispatchSource> sources, Slots replicas, std::span<int> settled) {
+    const DispatchSource& any = sources.front();
+    int unsettled = static_cast<int>(sources.size());
+    if (replicas.size() == 1) {
+        settled.front() = unsettled;
+        return 0;
+    }
+    // In slot order the replicas of a node follow each other, and so do those of a rank.
+    std::size_t first_on_node = 0;
+    for (std::size_t i = 0; i < replicas.size(); ++i) {
+        settled[i] = 0;
+        if (i == 0 || any.node_of(replicas[i]) != any.node_of(replicas[first_on_node])) {
+            first_on_node = i;
+            settled[i] = any.ranks_per_node;
+            unsettled -= any.ranks_per_node;
+        } else if (any.rank_of(replicas[i]) != any.rank_of(replicas[i - 1])) {
+            settled[i] = 1;
+            --settled[first_on_node];
+        }
+    }
+    return unsettled;
+}
+
 DispatchTable sglang_a_table(const Layout& layout, const DispatchContext& context) {
     return one_stream_table(layout, context, true, local_replica);
 }

@@ -315,7 +315,7 @@ TEST_CASE("an expert without a replica is named") {
     }
 }
 
-TEST_CASE("contract of every model: shares add up to exactly 1, expected shares are those of the rule") {
+TEST_CASE("contract of every model: shares add up to exactly 1, and settled sources are those of the rule") {
     const Geometry geometry{2, 23, 12, 3};
     for (const DispatchModel& model : dispatch_models()) {
         if (model.name == "table") continue;
@@ -332,18 +332,22 @@ TEST_CASE("contract of every model: shares add up to exactly 1, expected shares 
                     std::vector<SlotId> replicas;
                     for (const int slot : slots_of(layout.row(layer), expert)) replicas.push_back(SlotId{slot});
                     double sum = 0, weighted_sum = 0;
-                    std::vector<double> expected(replicas.size());
-                    expected_shares(model, sources, replicas, expert, expected);
+                    int sources_seen = 0;
+                    std::vector<int> settled(replicas.size());
+                    const int unsettled = settled_sources(model, sources, replicas, expert, settled);
                     for (std::size_t i = 0; i < replicas.size(); ++i) {
                         const auto slot = static_cast<std::size_t>(replicas[i].value);
                         sum += equal.row(layer)[slot];
                         weighted_sum += weighted.row(layer)[slot];
+                        sources_seen += settled[i];
                         // A fill deals whole ranks: by less than one rank from its mean in a stream of its own, by
                         // luck when every rank has its own.
                         const bool dealt = model.name.substr(0, 7) == "sglang-" && model.table != nullptr;
-                        const double allowed = !dealt ? 1e-12 : model.name <= "sglang-b" ? 1.0 / 12 : 8.0 / 12;
-                        CHECK(std::abs(expected[i] - equal.row(layer)[slot]) < allowed);
+                        const double expected = settled[i] + unsettled / static_cast<double>(replicas.size());
+                        const double allowed = !dealt ? 1e-9 : model.name <= "sglang-b" ? 1.0 : 8.0;
+                        CHECK(std::abs(expected - 12 * equal.row(layer)[slot]) < allowed);
                     }
+                    CHECK(sources_seen + unsettled == geometry.ranks);
                     CHECK(sum == 1.0);
                     CHECK(weighted_sum == 1.0);
                 }
