@@ -10,6 +10,7 @@
 #include "core/record_split.hpp"
 #include "counts_io/count_file.hpp"
 #include "dispatch/model.hpp"
+#include "fit/dispatch_fit.hpp"
 #include "fit/problem.hpp"
 #include "score/bounds.hpp"
 #include "score/layout_score.hpp"
@@ -73,4 +74,45 @@ TEST_CASE("the window fit of real prefill counts is certified to 1e-3 in each of
             }
         }
     }
+}
+
+TEST_CASE("fits for SGLang's static dispatch win back what the even split hides on real prefill counts", "[realdata]") {
+    const Counts counts = sglang_prefill_counts();
+    if (counts.record_slots() == 0) {
+        WARN("skipped: no folder with real counts");
+        return;
+    }
+    const RecordSplit split = split_record_slots(filled_slots(counts.slot_totals()), Holdout::interleave);
+    FitProblem problem = problem_of(counts, split.fit, 32, 9);
+    problem.objective = Objective::step;
+    problem.effort = Effort::fast;
+    const auto held_out = [&](const Layout& layout, std::string_view model, const DispatchContext& context) {
+        const auto shares = replica_shares(find_dispatch_model(model), layout, context);
+        const LayoutScore score = score_layout(counts, split.holdout, layout, shares, 2);
+        double sum = 0;
+        for (const auto& layer : score.layers) sum += layer ? layer->step : 0;
+        return sum / score.layers_scored();
+    };
+    const Layout even_fit = fit(find_fit_policy("search"), problem).layout;
+    const double even = held_out(even_fit, "even", {});
+    CHECK(even < 1.017);
+    for (const int nodes : {1, 2, 4}) {
+        DispatchContext context;
+        context.nodes = nodes;
+        const double believed_even = held_out(even_fit, "sglang-c", context);
+        const Layout fitted = fit_for_rule(problem, find_dispatch_model("sglang-c"), context).layout;
+        const double dispatched = held_out(fitted, "sglang-c", context);
+        INFO(nodes << " nodes: " << believed_even << " as dispatched, " << even << " even, " << dispatched
+                   << " fitted");
+        if (nodes == 1) {
+            CHECK(believed_even > 1.6);
+            CHECK(dispatched < 1.06);  // without redundancy nothing is below 1.149
+        } else {
+            CHECK(believed_even - dispatched > 0.9 * (believed_even - even));
+        }
+    }
+    const BalancedFit balanced = fit_balanced(problem, {});
+    DispatchContext context;
+    context.table = &balanced.table;
+    CHECK(held_out(balanced.fit.layout, "table", context) < even + 0.005);
 }
