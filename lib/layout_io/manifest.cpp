@@ -265,13 +265,15 @@ class Reader {
     std::vector<std::string_view> keys_;
 };
 
-// Two spaces a level; a container without containers inside stands on one line.
+// Two spaces a level. What holds no container stands on one line, unless it is an object too long for that.
 void write(std::string& text, const Json& value, std::size_t indent) {
+    constexpr std::size_t longest_object = 240;
     const bool nested = value.is_structured() && std::any_of(value.begin(), value.end(), [](const Json& inner) {
                             return inner.is_structured() && !inner.empty();
                         });
-    if (!nested) {
-        text += value.dump();
+    const std::string one_line = nested ? std::string() : value.dump();
+    if (!nested && (!value.is_object() || one_line.size() <= longest_object)) {
+        text += one_line;
         return;
     }
     text += value.is_object() ? "{\n" : "[\n";

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 #include <limits>
+#include <sstream>
 
 #include "core/error.hpp"
 #include "files/temporary_folder.hpp"
@@ -73,6 +74,17 @@ TEST_CASE("a manifest reads back as it was written") {
     CHECK_FALSE(manifest.verdict->gain_spread);
     CHECK(manifest.verdict->worse_layers == std::vector<int>{2});
     CHECK(manifest.notes.at(0) == "a note with \"quotes\"");
+}
+
+TEST_CASE("a manifest can be read by people: no line is longer than a list of record slots makes it") {
+    std::istringstream lines(encode_manifest(sample()));
+    std::string line;
+    std::size_t count = 0;
+    while (std::getline(lines, line)) {
+        CHECK(line.size() <= 250);
+        ++count;
+    }
+    CHECK(count > 50);
 }
 
 TEST_CASE("what nobody stated is written as not observed") {
