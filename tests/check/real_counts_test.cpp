@@ -1,0 +1,81 @@
+// The checks on public counts. Expected figures were computed with NumPy.
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "counts_io/count_file.hpp"
+#include "samples.hpp"
+#include "test_paths.hpp"
+
+using namespace eplb;
+
+namespace {
+
+const std::filesystem::path data = std::filesystem::path(EPLB_SHARED_DIR) / "data";
+
+bool no_real_counts() {
+    if (std::filesystem::exists(data)) return false;
+    WARN("skipped: no folder with real counts");
+    return true;
+}
+
+CountReport check_file(const std::string& name, const CountOptions& options = {}) {
+    const CountFile file = read_count_file((data / name).string(), options);
+    return check_counts(name, file.tensor, file.reduction, options);
+}
+
+CountOptions with_top_k(int top_k) {
+    CountOptions options;
+    options.top_k = top_k;
+    return options;
+}
+
+}  // namespace
+
+TEST_CASE("SGLang's prefill statistics: rows 0-2 are zero, four files have unequal layer totals", "[realdata]") {
+    if (no_real_counts()) return;
+    const std::vector<std::string> unequal{"in1000out1000", "in1800out100", "in2000out100", "in500out1500"};
+    std::vector<CountReport> reports;
+    for (const std::string name :
+         {"in1000out1000", "in1024", "in1800out100", "in2000out100", "in2048", "in4096", "in500out1500", "in512"}) {
+        CAPTURE(name);
+        const CountReport& report = reports.emplace_back(check_file("sglang/prefill_" + name + ".json"));
+        CHECK(report.ok());
+        CHECK(report.statistics->zero_layers == std::vector<int>{0, 1, 2});
+        CHECK(find(report.findings, "LEADING_ZERO_LAYERS").where == "layers 0-2");
+        CHECK(find(report.findings, "FLOAT_COUNTS").severity == Severity::info);
+        const bool expected = std::count(unequal.begin(), unequal.end(), name) == 1;
+        CHECK(codes_at_least(report.findings, Severity::warning) ==
+              (expected ? std::vector<std::string>{"LAYER_TOTAL_MISMATCH"} : std::vector<std::string>{}));
+    }
+    CHECK(codes_at_least(check_counts_together(reports, {}), Severity::warning).empty());
+}
+
+TEST_CASE("a real dump that recorded nothing is empty, its neighbour is not", "[realdata]") {
+    if (no_real_counts()) return;
+    const CountReport fp8 = check_file("srt-slurm/expert_distribution_fp8_1k1k_compressed.pt");
+    CHECK(codes_at_least(fp8.findings, Severity::warning) == std::vector<std::string>{"EMPTY_COUNTS"});
+    const CountReport fp4 = check_file("srt-slurm/expert_distribution_fp4_1k1k_compressed.pt");
+    CHECK(codes_at_least(fp4.findings, Severity::warning).empty());
+    CHECK(fp4.statistics->zero_layers == std::vector<int>{0, 1, 2});
+}
+
+TEST_CASE("recorded traces keep every rule of routing", "[realdata]") {
+    if (no_real_counts()) return;
+    const CountReport olmoe = check_file("counts/olmoe_examples_null1024.npy", with_top_k(8));
+    CHECK(codes_at_least(olmoe.findings, Severity::warning).empty());
+    CHECK(olmoe.top_k_guess == 8);
+    // Four tasks, one after the other: the halves are different loads.
+    const CountReport esft = check_file("counts/esft_dsv2lite_windows256.npy", with_top_k(6));
+    CHECK(codes_at_least(esft.findings, Severity::warning) == std::vector<std::string>{"HALVES_DIFFER"});
+    const CountReport dsv4 = check_file("counts/dsv4flash_trace_k0_coffee.npy", with_top_k(6));
+    CHECK(dsv4.ok());
+    CHECK(find(dsv4.findings, "NEVER_HIT_EXPERTS").message.find("2631 experts in 40 layers") == 0);
+}
+
+TEST_CASE("counts made from rounded fractions betray themselves", "[realdata]") {
+    if (no_real_counts()) return;
+    const CountReport gptoss = check_file("counts/gptoss20b_datasets.npy", with_top_k(4));
+    CHECK(codes_at_least(gptoss.findings, Severity::warning) ==
+          std::vector<std::string>{"LAYER_TOTAL_MISMATCH", "NOT_DIVISIBLE_BY_TOP_K"});
+    CHECK(find(gptoss.findings, "NOT_DIVISIBLE_BY_TOP_K").message.find("197 of 264 rows") != std::string::npos);
+}
