@@ -15,7 +15,7 @@ constexpr int first_scan_stage = 77;               // 30 % of the work
 constexpr int stages_per_check = 8;                // temperature scale renewed, drift removed, best row kept
 constexpr int rebase_stages[] = {40, 88, 152, 8};  // in the order of their use when work is short
 constexpr int rebase_part = 16;                    // a rebase may cost 1/16 of the work
-constexpr int hot_of_1024 = 820;                   // proposals that start at the hottest rank of a random record slot
+constexpr int hot_of_1024 = 960;                   // proposals that start at the hottest rank of a random record slot
 constexpr int swaps_per_refresh = 8;               // the sums over the ranks and the hottest ranks are renewed
 
 class Annealer {

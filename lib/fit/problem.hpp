@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,10 +29,27 @@ struct FitProblem {
     Progress progress;
 };
 
+// What the step objective's guard saw and decided for the whole model, and what it expects.
+struct GuardFacts {
+    int record_slots = 0;                  // with counts
+    bool window_fit = false;               // the slots show noise only, so every layer got the window fit
+    std::optional<double> predictability;  // pooled leave-one-out R^2 of slots by slots; empty: fewer than three slots
+    double noise_level = 0;                // what it must exceed
+    int replica_quarters = 0;              // exponent of the peaks in the replica counts, in quarters
+    double replica_share = 0;              // of the annealer's proposals that change replica counts
+    double mean_shrink = 1;                // mean over the layers of the factor lambda towards the mean slot
+    int step_layers = 0, window_layers = 0;  // layers by the fit that won on the fitted slots
+    // Cross-validated on a sample of the layers; empty with fewer than three record slots.
+    std::optional<double> expected_holdout;  // mean step balancedness on slots not fitted on
+    std::optional<double> expected_gain;     // by how much it is below the window fit's there
+    double expected_gain_error = 0;          // its standard error over the sampled layers
+};
+
 struct FitResult {
     Layout layout;  // legal: full coverage, S slots a rank, no expert twice on a rank
     std::vector<std::string>
         notes;  // what the reader should know: what the guard decided and why, repaired duplicates, ...
+    std::optional<GuardFacts> guard = std::nullopt;  // of the step objective
 };
 
 // One line of the table of policies.

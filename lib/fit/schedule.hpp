@@ -12,7 +12,7 @@ using Work = std::int64_t;
 struct Cooling {
     // The temperature of a stage is k * (F - F_floor) / R, k falling geometrically from `first` to `last`. Values:
     // docs/theory.md, "The annealer".
-    double first = 0.1, last = 0.0015;
+    double first = 0.2, last = 0.003;
     static constexpr int stages = 256;  // a power of two, see factor()
 
     double factor() const;  // (last / first)^(1 / stages)

@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include "core/layout.hpp"
 #include "core/random.hpp"
 #include "fit/anneal.hpp"
+#include "fit/cross_validation.hpp"
 #include "fit/layers.hpp"
 #include "fit/peaks.hpp"
 #include "fit/place.hpp"
+#include "fit/replica_exponent.hpp"
 #include "fit/replicate.hpp"
-#include "fit/reproducible.hpp"
+#include "fit/shrink.hpp"
 #include "fit/slot_shares.hpp"
 #include "fit/window.hpp"
 #include "score/balance.hpp"
@@ -18,8 +21,44 @@
 namespace eplb {
 namespace {
 
-// Step balancedness of a row under the even split, by the judge.
-double step_of(const LayerCounts& counts, std::span<const ExpertId> row, int ranks) {
+// Mean over the slots, weighted by their totals, of 1 / total.
+double mean_inverse_total(const LayerCounts& counts) {
+    double filled = 0, total = 0;
+    for (int slot = 0; slot < counts.slots; ++slot) {
+        const std::int64_t slot_total = counts.slot_total(slot);
+        filled += slot_total > 0 ? 1 : 0;
+        total += static_cast<double>(slot_total);
+    }
+    return filled / total;
+}
+
+// Sharpness of the smoothed maximum: docs/theory.md, "The energy".
+double sharpness_for(int ranks) {
+    return 3 * std::sqrt(static_cast<double>(ranks));
+}
+
+std::vector<ExpertId> annealed_row(const LayerCounts& counts, int ranks, int slots_per_rank, const StepPlan& plan,
+                                   Work work, std::uint64_t seed, double& lambda) {
+    const auto weights = replica_weights(counts, plan.facts.replica_quarters);
+    const auto replicas = replicate(weights, ranks, ranks * slots_per_rank);
+    const auto start = place(even_replica_loads(counts.expert_totals(), replicas), replicas, ranks, slots_per_rank);
+    AnnealOptions options;
+    options.work = work;
+    options.sharpness = static_cast<float>(sharpness_for(ranks));
+    options.replica_share = plan.facts.replica_share;
+    options.seed = seed;
+    SlotShares shares = slot_shares(counts, ranks);
+    // Replica counts come from the slots as they are: shrinking their peaks too costs holdout (FIT-GUARD E).
+    lambda =
+        shrink_factor(shares, replicas, ranks, sharpness_for(ranks), plan.predictability(), mean_inverse_total(counts));
+    if (lambda < 1) shrink(shares, lambda);
+    if (plan.mean_slot_weight > 0) shares = with_mean_slot(shares, plan.mean_slot_weight);
+    return anneal(shares, start, ranks, options);
+}
+
+}  // namespace
+
+double step_balancedness(const LayerCounts& counts, std::span<const ExpertId> row, int ranks) {
     const auto replicas = replica_counts(row, counts.experts);
     std::vector<double> shares;
     shares.reserve(row.size());
@@ -28,24 +67,19 @@ double step_of(const LayerCounts& counts, std::span<const ExpertId> row, int ran
     return scored ? scored->step : 1.0;
 }
 
-}  // namespace
-
 std::vector<double> replica_weights(const LayerCounts& counts, int quarters) {
     const auto totals = counts.expert_totals();
-    std::vector<double> weights = peak_weights(counts);
     double total = 0;
     for (const std::int64_t count : totals) total += static_cast<double>(count);
-    for (std::size_t expert = 0; expert < weights.size(); ++expert) {
-        if (totals[expert] == 0) continue;
-        const double mean = static_cast<double>(totals[expert]) / total;
-        weights[expert] = mean * quarter_power(weights[expert] / mean, quarters);
-    }
-    return weights;
+    std::vector<double> mean;
+    mean.reserve(totals.size());
+    for (const std::int64_t count : totals) mean.push_back(total > 0 ? static_cast<double>(count) / total : 0);
+    return blend_weights(mean, peak_weights(counts), quarters);
 }
 
 Work step_work(Effort effort, int slots) {
-    // 7e6 half nanoseconds: 40 to 100 thousand single proposals at 100 and at 16 record slots. Above 104 slots the
-    // work grows with them.
+    // 7e6 half nanoseconds: 50 to 130 thousand single swaps looked at, at 100 and at 16 record slots. Above 104 slots
+    // the work grows with them.
     const Work standard = 7'000'000 / 13 * std::max(13, vectors_for(slots));
     switch (effort) {
         case Effort::fast:
@@ -58,34 +92,53 @@ Work step_work(Effort effort, int slots) {
     return standard;
 }
 
-std::vector<ExpertId> fit_step_row(const LayerCounts& counts, int ranks, int slots_per_rank,
-                                   const StepSettings& settings, std::uint64_t seed) {
-    const auto replicas = replicate(replica_weights(counts, settings.replica_quarters), ranks, ranks * slots_per_rank);
-    const auto start = place(even_replica_loads(counts.expert_totals(), replicas), replicas, ranks, slots_per_rank);
-    AnnealOptions options;
-    options.work = settings.work;
-    options.sharpness = static_cast<float>(3 * std::sqrt(static_cast<double>(ranks)));
-    options.replica_share = settings.replica_share;
-    options.seed = seed;
-    return anneal(slot_shares(counts, ranks), start, ranks, options);
+StepRow fit_step_row(const LayerCounts& counts, std::span<const ExpertId> window, int ranks, const StepPlan& plan,
+                     Work work, std::uint64_t seed) {
+    StepRow result;
+    result.row.assign(window.begin(), window.end());
+    result.step = step_balancedness(counts, result.row, ranks);
+    result.window = true;
+    if (plan.facts.window_fit) return result;
+    const int slots_per_rank = static_cast<int>(window.size()) / ranks;
+    auto row = annealed_row(counts, ranks, slots_per_rank, plan, work, seed, result.shrink);
+    const double step = step_balancedness(counts, row, ranks);
+    if (!(step < result.step)) return result;
+    result.row = std::move(row);
+    result.step = step;
+    result.window = false;
+    return result;
 }
 
 FitResult fit_step(const FitProblem& problem) {
     const Geometry& geometry = problem.geometry;
-    const int ranks = geometry.ranks, slots_per_rank = geometry.slots_per_rank;
-    const int slots = problem.layers.empty() ? 0 : problem.layers.front().slots;
-    StepSettings settings;
-    settings.work = step_work(problem.effort, slots);
-    settings.replica_share = slots >= 80 || geometry.physical_slots() <= 32 ? 0.02 : 0;
+    const Work work = step_work(problem.effort, problem.layers.empty() ? 0 : problem.layers.front().slots);
+    const StepPlan plan = plan_step_fit(problem);
+    std::vector<StepRow> rows(problem.layers.size());
     FitResult result;
     result.layout = fit_rows(problem, [&](int layer, std::span<const std::int64_t> totals, std::span<ExpertId> row) {
-        const LayerCounts& counts = problem.layers[static_cast<std::size_t>(layer)];
-        auto best = fit_step_row(counts, ranks, slots_per_rank, settings,
-                                 stream_seed(problem.seed, static_cast<std::uint64_t>(layer)));
-        const auto window = fit_window_layer(problem, layer, totals).row;
-        if (step_of(counts, window, ranks) < step_of(counts, best, ranks)) best = window;
-        std::ranges::copy(best, row.begin());
+        StepRow& fitted = rows[static_cast<std::size_t>(layer)];
+        fitted =
+            fit_step_row(problem.layers[static_cast<std::size_t>(layer)], fit_window_layer(problem, layer, totals).row,
+                         geometry.ranks, plan, work, stream_seed(problem.seed, static_cast<std::uint64_t>(layer)));
+        std::ranges::copy(fitted.row, row.begin());
     });
+    GuardFacts facts = plan.facts;
+    double shrinks = 0;
+    for (const StepRow& row : rows) {
+        if (row.row.empty()) continue;  // no counts
+        ++(row.window ? facts.window_layers : facts.step_layers);
+        shrinks += row.shrink;
+    }
+    if (facts.window_layers + facts.step_layers > 0) {
+        facts.mean_shrink = shrinks / (facts.window_layers + facts.step_layers);
+    }
+    if (const auto validation = cross_validate(problem, plan, work / 4, rows)) {
+        facts.expected_holdout = validation->expected_step;
+        facts.expected_gain = -validation->excess;
+        facts.expected_gain_error = validation->error;
+    }
+    result.notes = describe(facts);
+    result.guard = facts;
     return result;
 }
 

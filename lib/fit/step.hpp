@@ -7,29 +7,34 @@
 
 #include "core/counts.hpp"
 #include "core/ids.hpp"
+#include "fit/guard.hpp"
 #include "fit/problem.hpp"
 #include "fit/schedule.hpp"
 
 namespace eplb {
 
-// How the rows of a model are fitted; the same for all its layers.
-struct StepSettings {
-    int replica_quarters = 5;  // h in quarters, see replica_weights()
-    double replica_share = 0;  // of the annealer's proposals
-    Work work = 0;             // of the annealer, a layer
-};
-
-// Weights for the replica counts, [E]: m^(1-h) q^h with the mean share m of an expert and the 8-norm q of its shares
-// over the record slots (peak_weights). h = 0 looks at the totals only, h = 1 at the peaks, above 1 beyond the peaks
-// seen.
+// Weights for the replica counts, [E]: m^(1-h) q^h with the mean share m of an expert, the 8-norm q of its shares over
+// the record slots (peak_weights) and h = quarters / 4. h = 0 looks at the totals only, h = 1 at the peaks, above 1
+// beyond the peaks seen.
 std::vector<double> replica_weights(const LayerCounts& counts, int quarters);
 
 // Work that an effort buys for a layer of `slots` record slots.
 Work step_work(Effort effort, int slots);
 
-// One row [R*S] for the step balancedness of `counts`, which are not all zero, under the even split.
-std::vector<ExpertId> fit_step_row(const LayerCounts& counts, int ranks, int slots_per_rank,
-                                   const StepSettings& settings, std::uint64_t seed);
+struct StepRow {
+    std::vector<ExpertId> row;  // [R*S], legal
+    double step = 1;            // step balancedness on the fitted slots
+    bool window = false;        // the window fit won there
+    double shrink = 1;          // lambda
+};
+
+// Fits one layer whose counts are not all zero, under the even split: the annealed row or `window`, the window fit
+// [R*S] of the same counts, whichever is better on the slots given. The window fit where the plan says so.
+StepRow fit_step_row(const LayerCounts& counts, std::span<const ExpertId> window, int ranks, const StepPlan& plan,
+                     Work work, std::uint64_t seed);
+
+// Step balancedness of a row under the even split, by the judge; 1 for counts that are all zero.
+double step_balancedness(const LayerCounts& counts, std::span<const ExpertId> row, int ranks);
 
 FitResult fit_step(const FitProblem& problem);
 

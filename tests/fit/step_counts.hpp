@@ -26,6 +26,27 @@ inline LayerCounts bursty_counts(Random& random, int slots, int experts) {
     return counts;
 }
 
+// Two topics shared by all layers; every slot is one of them or half of each, and all of it comes back.
+inline std::vector<LayerCounts> topic_layers(Random& random, int layers, int slots, int experts) {
+    std::vector<LayerCounts> result;
+    for (int layer = 0; layer < layers; ++layer) {
+        LayerCounts counts{slots, experts, {}};
+        std::vector<double> topics[2];
+        for (int e = 0; e < experts; ++e) {
+            for (auto& topic : topics) topic.push_back(100 + 900 * random.unit());
+        }
+        for (int slot = 0; slot < slots; ++slot) {
+            const double share = slot % 3 / 2.0;
+            for (std::size_t e = 0; e < static_cast<std::size_t>(experts); ++e) {
+                const double p = share * topics[0][e] + (1 - share) * topics[1][e];
+                counts.values.push_back(static_cast<std::int64_t>(p * (0.99 + 0.02 * random.unit())));
+            }
+        }
+        result.push_back(std::move(counts));
+    }
+    return result;
+}
+
 // A legal row whose replica counts and places are random.
 inline std::vector<ExpertId> random_row(Random& random, int experts, int ranks, int slots_per_rank) {
     std::vector<ExpertId> row;

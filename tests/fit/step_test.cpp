@@ -69,7 +69,7 @@ TEST_CASE("the step fit does not depend on the number of threads, and does on th
     Random random(8);
     FitProblem problem;
     problem.geometry = {6, 40, 8, 6};
-    for (int layer = 0; layer < 6; ++layer) problem.layers.push_back(test::bursty_counts(random, 12, 40));
+    problem.layers = test::topic_layers(random, 6, 12, 40);
     problem.objective = Objective::step;
     problem.effort = Effort::fast;
     const Layout one = fit_step(problem).layout;
@@ -91,17 +91,13 @@ TEST_CASE("replica weights go from the mean share to the peaks and beyond") {
 
 TEST_CASE("more work buys a lower step value on the fitted record slots") {
     Random random(9);
-    FitProblem problem;
-    problem.geometry = {8, 64, 8, 9};
-    for (int layer = 0; layer < 8; ++layer) problem.layers.push_back(test::bursty_counts(random, 24, 64));
-    problem.objective = Objective::step;
     double sums[3] = {};
-    for (const Effort effort : {Effort::fast, Effort::standard, Effort::thorough}) {
-        problem.effort = effort;
-        const Layout layout = fit_step(problem).layout;
-        for (int layer = 0; layer < 8; ++layer) {
-            sums[static_cast<int>(effort)] +=
-                test::judged_step(problem.layers[static_cast<std::size_t>(layer)], layout.row(layer), 8);
+    for (std::uint64_t round = 0; round < 6; ++round) {
+        const LayerCounts counts = test::bursty_counts(random, 24, 64);
+        const auto start = test::random_row(random, 64, 8, 9);
+        for (const Effort effort : {Effort::fast, Effort::standard, Effort::thorough}) {
+            const auto row = fit_step_row(counts, start, 8, {}, step_work(effort, 24), round).row;
+            sums[static_cast<int>(effort)] += test::judged_step(counts, row, 8);
         }
     }
     CHECK(sums[1] < sums[0]);

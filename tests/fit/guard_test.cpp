@@ -1,0 +1,204 @@
+#include "fit/guard.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "fit/cross_validation.hpp"
+#include "fit/predictability.hpp"
+#include "fit/replica_exponent.hpp"
+#include "fit/shrink.hpp"
+#include "fit/solve.hpp"
+#include "fit/step.hpp"
+#include "fit/step_counts.hpp"
+
+using namespace eplb;
+
+namespace {
+
+// Every slot is drawn on its own: popularity times a number that comes once.
+std::vector<LayerCounts> independent_layers(Random& random, int layers, int slots, int experts) {
+    std::vector<LayerCounts> result;
+    for (int layer = 0; layer < layers; ++layer) {
+        LayerCounts counts{slots, experts, {}};
+        std::vector<double> popularity;
+        for (int e = 0; e < experts; ++e) popularity.push_back(500 + 1000 * random.unit());
+        for (int slot = 0; slot < slots; ++slot) {
+            for (const double p : popularity) {
+                counts.values.push_back(static_cast<std::int64_t>(p * (0.7 + 0.6 * random.unit())));
+            }
+        }
+        result.push_back(std::move(counts));
+    }
+    return result;
+}
+
+FitProblem problem_of(std::vector<LayerCounts> layers, int ranks, int slots_per_rank) {
+    FitProblem problem;
+    problem.geometry = {static_cast<int>(layers.size()), layers.front().experts, ranks, slots_per_rank};
+    problem.layers = std::move(layers);
+    problem.objective = Objective::step;
+    problem.effort = Effort::fast;
+    return problem;
+}
+
+}  // namespace
+
+TEST_CASE("Cholesky solves a system that was solved by hand and refuses one that is not positive definite") {
+    // 4x + 2y = 10, 2x + 3y = 9: x = 1.5, y = 2.
+    const auto x = solve_positive_definite(std::vector<double>{4, 2, 2, 3}, std::vector<double>{10, 9});
+    REQUIRE(x.size() == 2);
+    CHECK(x[0] == Approx(1.5));
+    CHECK(x[1] == Approx(2));
+    CHECK(solve_positive_definite(std::vector<double>{1, 2, 2, 4}, std::vector<double>{1, 1}).empty());
+    CHECK(solve_positive_definite(std::vector<double>{-1}, std::vector<double>{1}).empty());
+}
+
+TEST_CASE("dot products of every length agree with a plain sum") {
+    std::vector<double> a, b;
+    for (int i = 0; i < 37; ++i) {
+        a.push_back(i - 5);
+        b.push_back(3 - i % 7);
+    }
+    for (std::size_t n = 0; n <= a.size(); ++n) {
+        double sum = 0;
+        for (std::size_t i = 0; i < n; ++i) sum += a[i] * b[i];
+        CHECK(dot(a.data(), b.data(), n) == sum);  // small whole numbers: exact in any order
+    }
+}
+
+TEST_CASE("slots that mix two topics predict each other, independent ones do not") {
+    Random random(1);
+    for (const int slots : {4, 12, 70}) {
+        CHECK(predictability(test::topic_layers(random, 6, slots, 48), 4, 1).value() > 0.8);
+        CHECK(predictability(independent_layers(random, 6, slots, 48), 4, 1).value() < 0.02 + 1.5 * 32 / (6 * 48.0));
+    }
+}
+
+TEST_CASE("predictability is unknown below three slots with counts, and zero where nothing varies") {
+    Random random(2);
+    auto layers = independent_layers(random, 2, 3, 16);
+    CHECK(predictability(layers, 4, 1).has_value());
+    for (LayerCounts& counts : layers) {
+        for (int e = 0; e < 16; ++e) counts.values[static_cast<std::size_t>(16 + e)] = 0;
+    }
+    CHECK_FALSE(predictability(layers, 4, 1).has_value());
+    CHECK(predictability(std::vector<LayerCounts>{{3, 2, {5, 7, 5, 7, 5, 7}}}, 2, 1) == 0.0);
+    CHECK_FALSE(predictability({}, 2, 1).has_value());
+}
+
+TEST_CASE("noise gets the window fit and topics the step fit") {
+    Random random(3);
+    const FitProblem noise = problem_of(independent_layers(random, 6, 8, 48), 8, 7);
+    const FitResult guarded = fit_step(noise);
+    CHECK(guarded.guard->window_fit);
+    CHECK(guarded.guard->step_layers == 0);
+    FitProblem window = noise;
+    window.objective = Objective::window;
+    CHECK(guarded.layout == fit(find_fit_policy("search"), window).layout);
+
+    const FitResult fitted = fit_step(problem_of(test::topic_layers(random, 6, 8, 48), 8, 7));
+    CHECK_FALSE(fitted.guard->window_fit);
+    CHECK(fitted.guard->step_layers == 6);
+    CHECK(fitted.guard->predictability.value() > fitted.guard->noise_level);
+}
+
+TEST_CASE("with two slots a rank weak signal is not enough") {
+    Random random(4);
+    std::vector<LayerCounts> layers = test::topic_layers(random, 6, 8, 48);
+    for (LayerCounts& counts : layers) {
+        for (auto& count : counts.values)
+            count = static_cast<std::int64_t>(static_cast<double>(count) * (0.4 + 1.2 * random.unit()));
+    }
+    const auto wide = plan_step_fit(problem_of(layers, 10, 5)), narrow = plan_step_fit(problem_of(layers, 25, 2));
+    REQUIRE(wide.facts.predictability.value() > wide.facts.noise_level);
+    REQUIRE(wide.facts.predictability.value() < 0.5);
+    CHECK_FALSE(wide.facts.window_fit);
+    CHECK(narrow.facts.window_fit);
+}
+
+TEST_CASE("one and two record slots are fitted unguarded and say so") {
+    Random random(5);
+    for (const int slots : {1, 2}) {
+        const FitResult result = fit_step(problem_of(independent_layers(random, 2, slots, 24), 6, 5));
+        CHECK_FALSE(result.guard->window_fit);
+        CHECK_FALSE(result.guard->predictability.has_value());
+        CHECK_FALSE(result.guard->expected_holdout.has_value());
+        CHECK(result.notes.front().find("too few") != std::string::npos);
+    }
+}
+
+TEST_CASE("bursts that come once ask for replica counts nearer the totals than peaks that come back") {
+    // Six heavy experts that breathe in step with each other. In `back` every other expert may burst again and again,
+    // in `once` each of twelve bursts in one slot of twelve.
+    LayerCounts back{12, 24, {}}, once{12, 24, {}};
+    for (int slot = 0; slot < 12; ++slot) {
+        for (int e = 0; e < 24; ++e) {
+            const std::int64_t steady = e < 6 ? (slot / 2 % 2 == 0 ? 200 : 400) : 20;
+            back.values.push_back(e == 6 + slot % 3 ? 600 : steady);
+            once.values.push_back(e == 6 + slot ? 600 : steady);
+        }
+    }
+    CHECK(choose_replica_quarters(std::vector<LayerCounts>{back}, 6, 5) >= default_replica_quarters);
+    CHECK(choose_replica_quarters(std::vector<LayerCounts>{once}, 6, 5) < default_replica_quarters);
+    CHECK(choose_replica_quarters(std::vector<LayerCounts>{{2, 2, {1, 2, 3, 4}}}, 2, 2) == default_replica_quarters);
+}
+
+TEST_CASE("shrinking keeps the mean and scales the deviations") {
+    const LayerCounts counts{2, 2, {30, 10, 10, 30}};
+    SlotShares shares = slot_shares(counts, 2);
+    shrink(shares, 0.5);
+    CHECK(shares.at(0, 0) == Approx(1.25));  // from 1.5, mean 1
+    CHECK(shares.at(1, 0) == Approx(0.75));
+    const SlotShares wider = with_mean_slot(slot_shares(counts, 2), 0.1);
+    CHECK(wider.at(0, 2) == Approx(1));
+    CHECK(wider.weight(2) == Approx(0.1));
+    CHECK(wider.at(0, 1) == Approx(0.5));
+}
+
+TEST_CASE("steady slots are not shrunk, wild ones are, and prediction takes it back") {
+    Random random(6);
+    const std::vector<int> replicas(48, 1);
+    LayerCounts wild{6, 48, {}};
+    for (int i = 0; i < 6 * 48; ++i) wild.values.push_back(random.below(12) == 0 ? 400 : 4);
+    const auto steady = independent_layers(random, 1, 6, 48).front();
+    const auto factor = [&](const LayerCounts& counts, double r2) {
+        return shrink_factor(slot_shares(counts, 8), replicas, 8, 8.5, r2,
+                             1.0 / static_cast<double>(counts.slot_total(0)));
+    };
+    CHECK(factor(steady, 0) == 1);
+    CHECK(factor(wild, 0) < 1);
+    CHECK(factor(wild, 0) > 0);
+    CHECK(factor(wild, 0.99) == 1);
+}
+
+TEST_CASE("the expected holdout is near what slots drawn in the same way score") {
+    Random random(7);
+    const int experts = 48, slots = 24;
+    auto layers = test::topic_layers(random, 12, 2 * slots, experts);
+    std::vector<LayerCounts> held;
+    for (LayerCounts& counts : layers) {
+        held.push_back({slots, experts, {counts.values.begin() + slots * experts, counts.values.end()}});
+        counts.values.resize(static_cast<std::size_t>(slots * experts));
+        counts.slots = slots;
+    }
+    const FitProblem problem = problem_of(layers, 8, 7);
+    const FitResult result = fit_step(problem);
+    double measured = 0;
+    for (std::size_t layer = 0; layer < held.size(); ++layer) {
+        measured += test::judged_step(held[layer], result.layout.row(static_cast<int>(layer)), 8) / 12;
+    }
+    CHECK(result.guard->expected_holdout.value() == Approx(measured).margin(0.01));
+    CHECK(result.guard->expected_gain.value() > 0);
+}
+
+TEST_CASE("the guard's facts do not depend on the number of threads") {
+    Random random(8);
+    FitProblem problem = problem_of(test::topic_layers(random, 5, 9, 30), 6, 6);
+    const FitResult one = fit_step(problem);
+    problem.threads = 3;
+    const FitResult three = fit_step(problem);
+    CHECK(one.layout == three.layout);
+    CHECK(one.guard->predictability == three.guard->predictability);
+    CHECK(one.guard->expected_holdout == three.guard->expected_holdout);
+    CHECK(one.notes == three.notes);
+}
