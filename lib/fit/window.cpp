@@ -107,10 +107,11 @@ WindowRow fit_window_row(std::span<const std::int64_t> totals, std::span<const d
     if (!replica_weights.empty()) fitter.construct(replica_weights);
     if (!fitter.done()) fitter.construct(totals);
     if (!fitter.done()) fitter.exchange_pairs();
-    // With two slots a rank the counts decide; a proposal of theirs costs ten times one of the other search, which can
-    // still do better only where it can undo everything.
-    if (slots_per_rank == 2 && !fitter.done()) fitter.anneal_replicas_of_pairs(proposals / 4, seed);
-    if ((slots_per_rank != 2 || small) && !fitter.done() && proposals > 0) fitter.anneal(proposals, seed);
+    if (fitter.done() || proposals == 0) return fitter.take();
+    // With two slots a rank the counts decide. A proposal of theirs costs about ten times one of the other search,
+    // which then still gains only where it can undo everything.
+    if (slots_per_rank == 2) fitter.anneal_replicas_of_pairs(proposals / 4, seed);
+    if ((slots_per_rank != 2 || small) && !fitter.done()) fitter.anneal(proposals, seed);
     return fitter.take();
 }
 

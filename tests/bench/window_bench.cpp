@@ -19,6 +19,7 @@
 #include "dispatch/model.hpp"
 #include "fit/deepseek.hpp"
 #include "fit/layers.hpp"
+#include "fit/pair_replicas.hpp"
 #include "fit/peaks.hpp"
 #include "fit/place.hpp"
 #include "fit/replicate.hpp"
@@ -184,6 +185,13 @@ void measure_quality(std::span<const Shape> shapes, int layers, std::int64_t pro
             double best = 0;
             stage(2, [&] { return best = swap_pairs_down(row, loads_of(row), shape.ranks, 0); });
             stage(3, [&] {
+                if (shape.slots_per_rank == 2) {
+                    const auto replicas =
+                        anneal_pair_replicas(layer, replica_counts(row, shape.experts), shape.ranks, proposals / 4, 1);
+                    const auto loads = even_replica_loads(layer, replicas);
+                    auto annealed = place(loads, replicas, shape.ranks, 2);
+                    return best = std::min(best, swap_down(annealed, loads, shape.ranks, 0));
+                }
                 AnnealedRows rows = anneal_window(row, layer, shape.ranks, 0, proposals, 1);
                 for (auto* annealed : {&rows.best, &rows.last}) {
                     best = std::min(best, swap_pairs_down(*annealed, loads_of(*annealed), shape.ranks, 0));
