@@ -121,7 +121,7 @@ Verdict judge(const Evidence& evidence) {
         verdict.reasons.push_back(std::move(reason));
     };
     if (evidence.filled_record_slots < min_evidence_slots) {
-        decide(Decision::insufficient_evidence, fmt::format("{} non-zero record slots are fewer than {}",
+        decide(Decision::insufficient_evidence, fmt::format("non-zero record slots: {}, fewer than {}",
                                                             evidence.filled_record_slots, min_evidence_slots));
     }
     if (!evidence.held_out) {
@@ -137,8 +137,7 @@ Verdict judge(const Evidence& evidence) {
     if (*verdict.gain < min_gain) {
         decide(Decision::not_now,
                fmt::format("gain {} in {} is under {}", percent(*verdict.gain), against, percent(min_gain)));
-    }
-    if (verdict.gain_spread && *verdict.gain < spread_factor * *verdict.gain_spread) {
+    } else if (verdict.gain_spread && *verdict.gain < spread_factor * *verdict.gain_spread) {
         decide(Decision::not_now,
                fmt::format("gain {} in {} is under twice its spread of {} over {} random half splits",
                            percent(*verdict.gain), against, percent(*verdict.gain_spread), half_splits));

@@ -55,7 +55,7 @@ TEST_CASE("a gain under 2 % is not worth it now, one just above is") {
 TEST_CASE("seven non-zero record slots are too few, eight are enough") {
     const Verdict verdict = verdict_of(constant(150), constant(100), 7);
     CHECK(verdict.decision == Decision::insufficient_evidence);
-    CHECK_THAT(verdict.reasons.front(), Contains("7 non-zero record slots"));
+    CHECK_THAT(verdict.reasons.front(), Contains("non-zero record slots: 7"));
     CHECK_FALSE(verdict.gain_spread);
     CHECK(verdict_of(constant(150), constant(100), 8).decision == Decision::recommend_trial);
 }
