@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <map>
 
 #include "cli/app.hpp"
 #include "core/build_info.hpp"
@@ -39,14 +38,13 @@ CLI::Option* add_count_options(CLI::App& app, CountOptions& options, const std::
     app.add_option("--expect-total", options.expect_total, "Sum of all counts that the load should have produced")
         ->check(CLI::NonNegativeNumber)
         ->group(group);
-    app.add_option("--reduction", options.reduction,
-                   "Are the counts already summed over the ranks: reduced or per-rank")
-        ->transform(CLI::CheckedTransformer(
-            std::map<std::string, Reduction>{{"reduced", Reduction::reduced}, {"per-rank", Reduction::per_rank}}))
+    add_choice<Reduction, Reduction>(app, "--reduction", options.reduction,
+                                     {{"reduced", Reduction::reduced}, {"per-rank", Reduction::per_rank}},
+                                     "Are the counts already summed over the ranks: reduced or per-rank")
         ->group(group);
-    app.add_option("--pt-reader", options.pt_reader, "Reader for .pt files: native (default) or libtorch")
-        ->transform(CLI::CheckedTransformer(
-            std::map<std::string, PtReader>{{"native", PtReader::native}, {"libtorch", PtReader::libtorch}}))
+    add_choice<PtReader, PtReader>(app, "--pt-reader", options.pt_reader,
+                                   {{"native", PtReader::native}, {"libtorch", PtReader::libtorch}},
+                                   "Reader for .pt files: native (default) or libtorch")
         ->group(group);
     app.add_option_function<std::string>(
            "--cross-check", [&options](const std::string&) { options.cross_check_libtorch = true; },

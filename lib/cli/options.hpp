@@ -5,6 +5,8 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/common_options.hpp"
 #include "core/count_options.hpp"
@@ -18,6 +20,20 @@ void add_common_options(CLI::App& app, CommonOptions& options, const std::string
 // --reduction
 // --pt-reader --cross-check. `files_name` is what the help calls the positional.
 CLI::Option* add_count_options(CLI::App& app, CountOptions& options, const std::string& files_name);
+
+// Adds a flag that takes one of a few names. CLI11's own transformer would also take the values behind the names.
+template <typename Target, typename Value>
+CLI::Option* add_choice(CLI::App& app, const std::string& flag, Target& target,
+                        const std::vector<std::pair<std::string, Value>>& choices, const std::string& help) {
+    std::vector<std::string> names;
+    for (const auto& choice : choices) names.push_back(choice.first);
+    const auto choose = [&target, choices](const std::string& name) {
+        for (const auto& choice : choices) {
+            if (choice.first == name) target = choice.second;
+        }
+    };
+    return app.add_option_function<std::string>(flag, choose, help)->check(CLI::IsMember(names));
+}
 
 // Parses, turning every complaint of CLI11 into Error{usage} and --help/--version into PrintAndExit.
 void parse(CLI::App& app, int argc, char** argv);
