@@ -1,0 +1,58 @@
+#include "options.hpp"
+
+#include "cli/options.hpp"
+#include "core/error.hpp"
+#include "dispatch/model.hpp"
+
+namespace eplb {
+
+ScoreOptions parse_options(int argc, char** argv) {
+    ScoreOptions options;
+    std::string holdout, part;
+    CLI::App app(
+        "Scores a layout on expert counts: how much more the busiest rank carries than the average rank.\n"
+        "A score is no throughput: it says how even the work is, not how long it takes.",
+        "eplb-score");
+    app.add_option("LAYOUT", options.layout, "Layout file (physical_to_logical_map JSON)")->required();
+    cli::add_count_options(app, options.counts, "COUNTS")->required();
+    app.add_option("--ranks", options.counts.ranks, "Expert-parallel ranks (default: the manifest beside the layout)")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--holdout", holdout,
+                   "How the non-zero record slots are split: interleave, halves or none (default: as in the manifest "
+                   "when the layout was fitted on these counts, else interleave)");
+    app.add_option("--part", part, "Score only this part: fit, holdout or all (default: holdout first, then fit)");
+    app.add_option("--dispatch", options.dispatch, "Dispatch model; may be repeated (default: even)")
+        ->allow_extra_args(false);
+    app.add_option("--baseline", options.baselines,
+                   "Also score trivial, random or a layout file; may be repeated (default: trivial and random)")
+        ->allow_extra_args(false);
+    app.add_option("--current", options.current, "What the verdict compares with: trivial or a layout file")
+        ->capture_default_str();
+    app.add_option("--seed", options.seed, "Seed of the random baseline and of the verdict's half splits")
+        ->capture_default_str();
+    app.add_flag("--per-layer", options.per_layer, "Print every layer");
+    CLI::Option* fail_above =
+        app.add_option("--fail-above", options.fail_above, "End with exit code 1 when the figure is above this value")
+            ->check(CLI::Range(1.0, 1e9));
+    cli::add_choice<FailOn, FailOn>(app, "--fail-on", options.fail_on,
+                                    {{"step-mean", FailOn::step_mean},
+                                     {"step-worst", FailOn::step_worst},
+                                     {"window-mean", FailOn::window_mean},
+                                     {"window-worst", FailOn::window_worst}},
+                                    "Figure that --fail-above tests: step-mean (default), step-worst, window-mean or "
+                                    "window-worst")
+        ->needs(fail_above);
+    cli::add_common_options(app, options.common,
+                            "  eplb-score layout.json counts.pt\n"
+                            "  eplb-score layout.json counts.pt --baseline old.json --fail-above 1.3 --json");
+    cli::parse(app, argc, argv);
+
+    if (!holdout.empty()) options.holdout = parse_holdout(holdout);
+    if (!part.empty()) options.part = parse_part(part);
+    if (options.dispatch.empty()) options.dispatch = {"even"};
+    for (const std::string& name : options.dispatch) find_dispatch_model(name);
+    if (options.baselines.empty()) options.baselines = {"trivial", "random"};
+    return options;
+}
+
+}  // namespace eplb

@@ -1,0 +1,183 @@
+#include "run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/app.hpp"
+#include "core/error.hpp"
+#include "fit/problem.hpp"
+#include "report.hpp"
+
+namespace eplb {
+namespace {
+
+// What the user asked for; else as the layout was fitted, when it was fitted on these counts.
+Holdout holdout_of(const ScoreOptions& options, const LayoutInput& layout) {
+    if (options.holdout) return *options.holdout;
+    if (layout.manifest && layout.fitted && !layout.fitted->empty()) {
+        const Holdout fitted_with = parse_holdout(layout.manifest->holdout);
+        if (fitted_with != Holdout::none) return fitted_with;
+    }
+    return Holdout::interleave;
+}
+
+std::vector<Dispatch> dispatches_of(const ScoreOptions& options) {
+    std::vector<Dispatch> dispatches;
+    for (const std::string& name : options.dispatch) dispatches.push_back({&find_dispatch_model(name), {}});
+    return dispatches;
+}
+
+// The names to compare with: those asked for and what the verdict compares with, each once; and random wherever trivial
+// is, since a contiguous placement alone is a straw man.
+std::vector<std::string> baseline_names(const ScoreOptions& options) {
+    std::vector<std::string> names;
+    const auto add = [&](const std::string& name) {
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    };
+    for (const std::string& name : options.baselines) add(name);
+    add(options.current);
+    if (std::find(names.begin(), names.end(), "trivial") != names.end()) add("random");
+    return names;
+}
+
+Subject baseline(const std::string& name, const Geometry& geometry, const ScoreOptions& options,
+                 const CountInput& input) {
+    if (name == "trivial" || name == "random") {
+        FitProblem problem;  // these two policies know nothing of the counts
+        problem.geometry = geometry;
+        problem.layers.resize(static_cast<std::size_t>(geometry.layers), {0, geometry.experts, {}});
+        problem.seed = options.seed;
+        return make_subject(name, fit(find_fit_policy(name), problem).layout, std::vector<int>{});
+    }
+    LayoutInput file = load_layout(name, geometry.ranks, input);
+    return make_subject(name, std::move(file.file.layout), std::move(file.fitted));
+}
+
+void refuse_illegal(const Subject& layout, const std::string& path) {
+    if (layout.valid()) return;
+    const Finding& first = layout.violations.front();
+    throw Error(ErrorCode::input, first.where.empty() ? path : path + ": " + first.where,
+                fmt::format("{}: {}", first.code, first.message), "eplb-validate --layout says what else is wrong");
+}
+
+std::string_view name_of(FailOn fail_on) {
+    switch (fail_on) {
+        case FailOn::step_mean:
+            return "step-mean";
+        case FailOn::step_worst:
+            return "step-worst";
+        case FailOn::window_mean:
+            return "window-mean";
+        case FailOn::window_worst:
+            return "window-worst";
+    }
+    return "step-mean";
+}
+
+double figure(const PartScore& result, FailOn fail_on) {
+    switch (fail_on) {
+        case FailOn::step_mean:
+            return result.summary.step_max_over_mean.mean;
+        case FailOn::step_worst:
+            return result.summary.step_max_over_mean.worst;
+        case FailOn::window_mean:
+            return result.summary.window_max_over_mean.mean;
+        case FailOn::window_worst:
+            return result.summary.window_max_over_mean.worst;
+    }
+    return result.summary.step_max_over_mean.mean;
+}
+
+// --fail-above on the headline of every dispatch model. Without a part that was held out there is nothing to judge,
+// unless the user named the part.
+Gate gate_of(const ScoreReport& report) {
+    const ScoreOptions& options = *report.options;
+    const std::vector<PartScore>& results = report.results.front();
+    const PartScore& headline = results.front();
+    if (report.input->filled.size() < 2) {
+        return {false, "insufficient evidence: one record slot with counts, nothing to hold out"};
+    }
+    if (headline.in_sample == true && !options.part && !options.holdout) {
+        return {false, "insufficient evidence: the layout was fitted on the record slots it is scored on"};
+    }
+    if (headline.score.layers_scored() == 0) {
+        return {false,
+                fmt::format("insufficient evidence: no layer has counts in the part {}", name_of(headline.part))};
+    }
+    Gate gate{true, {}};
+    for (const PartScore& result : results) {
+        if (result.part != headline.part) continue;
+        const double value = figure(result, options.fail_on);
+        const bool above = value > *options.fail_above;
+        if (above) gate.passed = false;
+        gate.reason += fmt::format("{}{} {:.6g} (part {}, {} dispatch) is {} {}", gate.reason.empty() ? "" : "; ",
+                                   name_of(options.fail_on), value, name_of(result.part), result.dispatch,
+                                   above ? "above" : "not above", *options.fail_above);
+    }
+    return gate;
+}
+
+Verdict verdict_on(const ScoreReport& report) {
+    const auto& subjects = report.subjects;
+    const auto current = std::find_if(subjects.begin() + 1, subjects.end(),
+                                      [&](const Subject& subject) { return subject.name == report.options->current; });
+    const auto& current_results = report.results[static_cast<std::size_t>(current - subjects.begin())];
+    if (current_results.empty()) {
+        return {Decision::insufficient_evidence, {"the current layout leaves an expert without a slot"}, {}, {}, {}};
+    }
+    return verdict_of(*report.input, current_results.front(), report.options->current, report.results.front().front(),
+                      report.options->seed);
+}
+
+std::vector<std::string> notes_of(const ScoreReport& report) {
+    std::vector<std::string> notes;
+    const PartScore& headline = report.results.front().front();
+    if (!headline.in_sample) {
+        notes.push_back("no manifest beside the layout: whether it was fitted on these record slots is not known");
+    } else if (*headline.in_sample) {
+        notes.push_back("the layout was fitted on record slots of the headline part: its scores are in-sample");
+    } else if (report.layout->fitted->empty()) {
+        notes.push_back("the layout was not fitted on these counts; --holdout none scores every record slot");
+    }
+    for (std::size_t index = 1; index < report.subjects.size(); ++index) {
+        const Subject& subject = report.subjects[index];
+        if (subject.valid()) continue;
+        const Finding& first = subject.violations.front();
+        notes.push_back(fmt::format("baseline {} is no legal layout: {}: {}{}{}", subject.name, first.code,
+                                    first.message, first.where.empty() ? "" : ", " + first.where,
+                                    report.results[index].empty() ? "; it cannot be scored" : ""));
+    }
+    if (report.gate) {
+        notes.push_back(
+            fmt::format("--fail-above: {}: {}", report.gate->passed ? "passed" : "failed", report.gate->reason));
+    }
+    return notes;
+}
+
+}  // namespace
+
+int run(const ScoreOptions& options) {
+    const CountInput input = load_counts(options.counts);
+    const LayoutInput layout = load_layout(options.layout, options.counts.ranks, input);
+
+    ScoreReport report{&options, &input, &layout, holdout_of(options, layout), {}, {}, {}, {}, {}, {}, {}};
+    report.split = split_record_slots(input.filled, report.holdout);
+    report.dispatches = dispatches_of(options);
+    report.subjects.push_back(make_subject("layout", layout.file.layout, layout.fitted));
+    refuse_illegal(report.subjects.front(), options.layout);
+    for (const std::string& name : baseline_names(options)) {
+        report.subjects.push_back(baseline(name, layout.file.layout.geometry(), options, input));
+    }
+
+    report.results = evaluate(input.counts, report.split, parts_of(report.split, options.part), report.subjects,
+                              report.dispatches, options.common.thread_count());
+    report.verdict = verdict_on(report);
+    if (options.fail_above) report.gate = gate_of(report);
+    report.notes = notes_of(report);
+
+    cli::print(options.common.json ? report_json(report) : report_text(report));
+    return report.gate && !report.gate->passed ? 1 : 0;
+}
+
+}  // namespace eplb

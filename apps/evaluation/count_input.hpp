@@ -1,0 +1,32 @@
+// The counts of one command line: read, checked one by one and together, and put into one tensor.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "check/counts.hpp"
+#include "core/count_options.hpp"
+#include "core/counts.hpp"
+#include "core/finding.hpp"
+#include "counts_io/count_file.hpp"
+
+namespace eplb {
+
+struct CountInput {
+    std::vector<CountFile> files;      // in command-line order
+    std::vector<CountReport> reports;  // of each file, without an error
+    std::vector<Finding> findings;     // across files, without an error
+
+    // Record slots of all files one after the other; or, where the files are the ranks of one window
+    // (--reduction per-rank), the sum over the files.
+    Counts counts;
+    bool summed_over_files = false;
+    std::vector<int> first_slot;  // of each file in `counts`
+    std::vector<int> filled;      // record slots of `counts` with a non-zero total, ascending
+};
+
+// Throws Error{input} when a file cannot be decoded, or with the first error finding. Throws Error{usage} when there is
+// no file.
+CountInput load_counts(const CountOptions& options);
+
+}  // namespace eplb
