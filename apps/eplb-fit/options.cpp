@@ -1,0 +1,199 @@
+#include "options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <limits>
+#include <utility>
+
+#include "cli/options.hpp"
+#include "core/error.hpp"
+
+namespace eplb {
+namespace {
+
+constexpr Objective default_objective = Objective::step;
+
+const std::vector<std::pair<std::string, Objective>> objectives{{"step", Objective::step},
+                                                                {"window", Objective::window}};
+const std::vector<std::pair<std::string, Effort>> efforts{
+    {"fast", Effort::fast}, {"default", Effort::standard}, {"thorough", Effort::thorough}};
+
+template <typename T>
+std::string_view key_of(const std::vector<std::pair<std::string, T>>& names, T value) {
+    return std::find_if(names.begin(), names.end(), [&](const auto& entry) { return entry.second == value; })->first;
+}
+
+// "48", "R" or "2R", R being the number of ranks.
+int redundancy_of(const std::string& text, int ranks) {
+    std::int64_t factor = 1;
+    const char* end = text.data() + text.size();
+    auto [stop, error] = std::from_chars(text.data(), end, factor);
+    const bool multiple = stop != end && *stop == 'R';
+    if (multiple) ++stop;
+    const bool number_read = error == std::errc() || (multiple && text == "R");
+    if (!number_read || stop != end || factor < 0 || factor > max_physical_slots) {
+        throw Error(ErrorCode::usage, "--redundancy-curve",
+                    fmt::format("'{}' is no whole number or multiple of R", text), "for example 0,R,2R or 0,16,32");
+    }
+    const std::int64_t total = multiple ? factor * ranks : factor;
+    if (total > max_physical_slots) {
+        throw Error(ErrorCode::usage, "--redundancy-curve",
+                    fmt::format("{} redundant slots are more than {}", total, max_physical_slots));
+    }
+    return static_cast<int>(total);
+}
+
+std::vector<int> curve_of(const std::vector<std::string>& texts, int ranks) {
+    std::vector<int> totals;
+    if (texts.empty()) return totals;
+    totals.push_back(0);
+    for (const std::string& text : texts) totals.push_back(redundancy_of(text, ranks));
+    std::sort(totals.begin(), totals.end());
+    totals.erase(std::unique(totals.begin(), totals.end()), totals.end());
+    return totals;
+}
+
+void require_output_name(const std::string& out) {
+    if (out.size() > 5 && out.ends_with(".json")) return;
+    throw Error(ErrorCode::usage, "--out", fmt::format("'{}' does not end in .json", out),
+                "SGLang takes any other name for JSON text");
+}
+
+std::string base_name(const std::string& path) {
+    return std::filesystem::path(path).filename().string();
+}
+
+}  // namespace
+
+std::string_view name_of(Objective objective) {
+    return key_of(objectives, objective);
+}
+std::string_view name_of(Effort effort) {
+    return key_of(efforts, effort);
+}
+
+FitOptions parse_options(int argc, char** argv) {
+    FitOptions options;
+    std::string holdout = "interleave", policy = "search";
+    std::optional<Objective> objective;
+    std::optional<Effort> effort;
+    std::vector<std::string> curve;
+    std::string policy_help = "How to fit:";
+    for (const FitPolicy& entry : fit_policies()) policy_help += fmt::format("\n  {}: {}", entry.name, entry.summary);
+
+    CLI::App app("Fits a layout to expert counts and scores it on record slots that were held out.", "eplb-fit");
+    cli::add_count_options(app, options.counts, "COUNTS")->required();
+    app.add_option("--ranks", options.ranks, "Expert-parallel ranks")->required()->check(CLI::PositiveNumber);
+    const auto slots = "Physical slots (exactly one)";
+    app.add_option("--redundant-total", options.budget.redundant_total,
+                   "Redundant slots of a layer in total, as SGLang and vLLM count them")
+        ->check(CLI::NonNegativeNumber)
+        ->group(slots);
+    app.add_option("--redundant-per-rank", options.budget.redundant_per_rank,
+                   "Redundant slots of a layer on each rank, as xLLM counts them")
+        ->check(CLI::NonNegativeNumber)
+        ->group(slots);
+    app.add_option("--slots-per-rank", options.budget.slots_per_rank, "All slots of a layer on each rank")
+        ->check(CLI::PositiveNumber)
+        ->group(slots);
+    app.add_option("--out", options.out, "Layout file to write, X.json; the manifest goes to X.manifest.json");
+    app.add_flag("--force", options.force, "Replace existing outputs");
+    app.add_option("--policy", policy, policy_help)->capture_default_str();
+    cli::add_choice(
+        app, "--objective", objective, objectives,
+        fmt::format("What policy search makes small: step or window (default: {})", name_of(default_objective)));
+    cli::add_choice(app, "--effort", effort, efforts, "How long policy search looks: fast, default or thorough");
+    app.add_option("--holdout", holdout, "How the non-zero record slots are split: interleave, halves or none")
+        ->capture_default_str();
+    app.add_flag("--refit-all", options.refit_all, "Write a layout fitted on all record slots after scoring the split");
+    app.add_option("--seed", options.seed, "Seed of every random choice")
+        ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{std::numeric_limits<std::int64_t>::max()}))
+        ->capture_default_str();
+    CLI::Option* current = app.add_option("--current", options.current,
+                                          "Layout in service: compare with it, keep its rows and slots where possible");
+    app.add_option("--min-gain", options.min_gain,
+                   "Keep a layer's current row when its step value falls by less than this ratio")
+        ->check(CLI::Range(0.0, 1.0))
+        ->needs(current)
+        ->capture_default_str();
+    app.add_option("--redundancy-curve", curve, "Also fit these total redundancies and compare, e.g. 0,R,2R (R: ranks)")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    app.add_option("--bytes-per-expert", options.bytes_per_expert, "Weights of one expert of one layer, in bytes")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--scenario", options.scenario, "JSON file that says what the counts were collected under");
+    cli::add_common_options(app, options.common,
+                            "  eplb-fit counts.pt --ranks 32 --redundant-total 32 --out layout.json\n"
+                            "  eplb-fit counts.pt --ranks 32 --redundancy-curve 0,R,2R --bytes-per-expert 44040192");
+    cli::parse(app, argc, argv);
+
+    const auto refuse = [](std::string what, std::string hint) {
+        throw Error(ErrorCode::usage, "", std::move(what), std::move(hint));
+    };
+    options.policy = &find_fit_policy(policy);
+    options.holdout = parse_holdout(holdout);
+    options.redundancy_curve = curve_of(curve, options.ranks);
+    if (!options.policy->obeys_objective && (objective || effort)) {
+        refuse(fmt::format("--{} goes with --policy search, not with {}", objective ? "objective" : "effort", policy),
+               "drop one of the two");
+    }
+    options.objective = objective.value_or(default_objective);
+    options.effort = effort.value_or(Effort::standard);
+    const int budgets = options.budget.redundant_total.has_value() + options.budget.redundant_per_rank.has_value() +
+                        options.budget.slots_per_rank.has_value();
+    if (budgets > 1) refuse("more than one of --redundant-total, --redundant-per-rank, --slots-per-rank", "give one");
+    if (options.out.empty()) {
+        if (options.redundancy_curve.empty()) refuse("--out is missing", "or compare with --redundancy-curve LIST");
+        if (budgets > 0) refuse("a number of slots was given, but no --out", "give --out X.json");
+    } else {
+        require_output_name(options.out);
+        if (budgets == 0) {
+            refuse("the number of slots is not given",
+                   "give --redundant-total, --redundant-per-rank or --slots-per-rank");
+        }
+    }
+    return options;
+}
+
+std::string canonical_command_line(const FitOptions& options) {
+    std::string line = "eplb-fit";
+    for (const std::string& file : options.counts.files) line += " " + base_name(file);
+    const auto add = [&](std::string_view flag, const auto& value) { line += fmt::format(" --{} {}", flag, value); };
+    const auto add_given = [&](std::string_view flag, const auto& value) {
+        if (value) add(flag, *value);
+    };
+    const CountOptions& counts = options.counts;
+    add_given("format", counts.format);
+    add_given("dataset", counts.dataset);
+    add_given("layers", counts.layers);
+    add_given("experts", counts.experts);
+    add_given("dense-layers", counts.dense_layers);
+    add_given("top-k", counts.top_k);
+    add_given("expect-total", counts.expect_total);
+    if (counts.reduction != Reduction::unknown) add("reduction", name_of(counts.reduction));
+    if (counts.pt_reader == PtReader::libtorch) add("pt-reader", "libtorch");
+    if (counts.cross_check_libtorch) add("cross-check", "libtorch");
+    add("ranks", options.ranks);
+    add_given("redundant-total", options.budget.redundant_total);
+    add_given("redundant-per-rank", options.budget.redundant_per_rank);
+    add_given("slots-per-rank", options.budget.slots_per_rank);
+    add("policy", options.policy->name);
+    if (options.policy->obeys_objective) {
+        add("objective", name_of(options.objective));
+        add("effort", name_of(options.effort));
+    }
+    add("holdout", name_of(options.holdout));
+    if (options.refit_all) line += " --refit-all";
+    add("seed", options.seed);
+    if (options.current) {
+        add("current", base_name(*options.current));
+        add("min-gain", options.min_gain);
+    }
+    if (options.scenario) add("scenario", base_name(*options.scenario));
+    return line;
+}
+
+}  // namespace eplb

@@ -1,0 +1,110 @@
+#include "provenance.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/build_info.hpp"
+
+namespace eplb {
+namespace {
+
+std::string base_name(const std::string& path) {
+    return std::filesystem::path(path).filename().string();
+}
+
+// The slots of `slots` inside [first, first + count), counted from `first`.
+std::vector<int> slots_within(const std::vector<int>& slots, int first, int count) {
+    std::vector<int> within;
+    for (const int slot : slots) {
+        if (slot >= first && slot < first + count) within.push_back(slot - first);
+    }
+    return within;
+}
+
+std::vector<ManifestCountFile> count_files(const FitReport& report) {
+    const CountInput& input = *report.input;
+    const bool everything = report.options->refit_all;
+    std::vector<ManifestCountFile> files;
+    for (std::size_t index = 0; index < input.files.size(); ++index) {
+        const int first = input.first_slot[index], slots = input.reports[index].record_slots;
+        ManifestCountFile file;
+        file.name = base_name(input.files[index].path);
+        file.sha256 = input.files[index].sha256;
+        file.total = input.reports[index].statistics->total;
+        file.record_slots = slots;
+        file.fitted = slots_within(everything ? input.filled : report.split.fit, first, slots);
+        if (!everything) file.held_out = slots_within(report.split.holdout, first, slots);
+        files.push_back(std::move(file));
+    }
+    return files;
+}
+
+std::vector<ManifestScore> scores_of(const FittedLayout& fitted) {
+    std::vector<ManifestScore> scores;
+    for (std::size_t index = 0; index < fitted.subjects.size(); ++index) {
+        const std::string name = base_name(fitted.subjects[index].name);
+        for (const PartScore& result : fitted.results[index]) {
+            scores.push_back({name, result.dispatch, std::string(name_of(result.part)), result.score.layers_scored(),
+                              result.summary.step_max_over_mean.mean, result.summary.step_max_over_mean.worst,
+                              result.summary.window_max_over_mean.mean, result.summary.window_max_over_mean.worst});
+        }
+    }
+    return scores;
+}
+
+std::vector<std::optional<ManifestLayer>> layers_of(const FittedLayout& fitted) {
+    const PartScore& part = fitted_part(fitted.results.back());
+    std::vector<std::optional<ManifestLayer>> layers;
+    for (std::size_t layer = 0; layer < part.score.layers.size(); ++layer) {
+        const auto& balance = part.score.layers[layer];
+        if (!balance) {
+            layers.emplace_back();
+            continue;
+        }
+        ManifestLayer entry;
+        entry.window = balance->window;
+        entry.window_lower_bound = part.window_lower_bound[layer];
+        entry.step = balance->step;
+        entry.kept = fitted.replacement && fitted.replacement->kept[layer];
+        layers.emplace_back(entry);
+    }
+    return layers;
+}
+
+}  // namespace
+
+Manifest manifest_of(const FitReport& report) {
+    const FitOptions& options = *report.options;
+    const FittedLayout& fitted = *report.fitted;
+    Manifest manifest;
+    manifest.layout_sha256 = fitted.layout_sha256;
+    manifest.map_hash = fitted.map_hash;
+    manifest.geometry = fitted.geometry;
+    manifest.counts = count_files(report);
+    manifest.reduction = report.input->reports.front().reduction;
+    manifest.holdout = name_of(options.holdout);
+    manifest.refit_all = options.refit_all;
+    manifest.scenario = report.scenario;
+    manifest.policy = options.policy->name;
+    if (options.policy->obeys_objective) {
+        manifest.objective = name_of(options.objective);
+        manifest.effort = name_of(options.effort);
+    }
+    manifest.dispatch = report.dispatches.front().model->name;
+    manifest.seed = options.seed;
+    manifest.tool_version = version();
+    manifest.tool_commit = commit();
+    manifest.command_line = canonical_command_line(options);
+    manifest.scores = scores_of(fitted);
+    manifest.layers = layers_of(fitted);
+    manifest.verdict = ManifestVerdict{std::string(name_of(fitted.verdict.decision)),
+                                       base_name(fitted.against),
+                                       fitted.verdict.reasons,
+                                       fitted.verdict.gain,
+                                       fitted.verdict.gain_spread,
+                                       fitted.verdict.worse_layers};
+    manifest.notes = fitted.notes;
+    return manifest;
+}
+
+}  // namespace eplb

@@ -1,0 +1,60 @@
+// What eplb-fit did, and how it says so.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "curve.hpp"
+#include "evaluation/count_input.hpp"
+#include "evaluation/evaluation.hpp"
+#include "layout_io/scenario.hpp"
+#include "options.hpp"
+
+namespace eplb {
+
+// What replaces the layout in service.
+struct Replacement {
+    std::vector<bool> kept;  // [L]: the current row stays
+    std::vector<int> moved;  // [L]: slots whose weights must be fetched
+};
+
+// The layout that was fitted, scored and written.
+struct FittedLayout {
+    Geometry geometry;
+    std::vector<Subject> subjects;                // what it is compared with, and last the layout itself
+    std::vector<std::vector<PartScore>> results;  // of each subject, the headline first
+    std::optional<Replacement> replacement;       // with --current
+    Verdict verdict;
+    std::string against;  // "trivial", or the current layout's file
+    Layout written;       // the scored one, unless --refit-all
+    std::vector<std::string> notes;
+    std::string layout_sha256, map_hash, manifest_sha256;
+};
+
+struct FitReport {
+    const FitOptions* options = nullptr;
+    const CountInput* input = nullptr;
+    RecordSplit split;
+    Scenario scenario;
+    std::vector<Dispatch> dispatches;
+    std::optional<FittedLayout> fitted;  // absent: --redundancy-curve alone
+    std::optional<Curve> curve;
+};
+
+// How close the fitted record slots came to what no layout beats.
+struct BoundSummary {
+    int layers = 0, certified = 0;  // scored; within certified_gap of the lower bound
+    double mean_gap = 0, worst_gap = 0;
+    int worst_layer = 0;
+};
+inline constexpr double certified_gap = 1e-3;
+
+// The results of a subject on the record slots that it was fitted on: the part fit, or all.
+const PartScore& fitted_part(const std::vector<PartScore>& results);
+BoundSummary window_gaps(const PartScore& fitted);
+
+std::string report_json(const FitReport& report);
+std::string report_text(const FitReport& report);
+
+}  // namespace eplb

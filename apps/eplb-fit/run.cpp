@@ -1,0 +1,165 @@
+#include "run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "check/layout.hpp"
+#include "cli/app.hpp"
+#include "core/error.hpp"
+#include "evaluation/layout_input.hpp"
+#include "files/digest.hpp"
+#include "files/output.hpp"
+#include "fit/migrate.hpp"
+#include "fitting.hpp"
+#include "layout_io/layout_file.hpp"
+#include "provenance.hpp"
+#include "report.hpp"
+
+namespace eplb {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What would fail after the fit fails before it.
+void refuse_outputs_in_the_way(const FitOptions& options) {
+    std::error_code ignored;
+    for (const std::string& path : {options.out, manifest_path(options.out)}) {
+        for (const std::string& file : options.counts.files) {
+            if (fs::equivalent(path, file, ignored)) {
+                throw Error(ErrorCode::usage, "--out", fmt::format("{} is one of the count files", path));
+            }
+        }
+        if (!options.force && fs::exists(path, ignored)) {
+            throw Error(ErrorCode::output, path, "exists", "give --force to replace it");
+        }
+    }
+}
+
+std::vector<Subject> baselines(const FitOptions& options, const CountInput& input, const Geometry& geometry) {
+    std::vector<Subject> subjects;
+    for (const std::string name : {"trivial", "random"}) {
+        FitResult result = fit_on(options, find_fit_policy(name), input.counts, {}, geometry, name);
+        subjects.push_back(make_subject(name, std::move(result.layout), std::vector<int>{}));
+    }
+    if (options.current) {
+        LayoutInput current = load_layout(*options.current, options.ranks, input);
+        subjects.push_back(make_subject("current", std::move(current.file.layout), std::move(current.fitted)));
+    }
+    return subjects;
+}
+
+// Rows of the current layout stay where the fitted ones gain too little; the others are named after it.
+Replacement replace_current(const FitReport& report, const Subject& current, Layout& layout) {
+    const FitOptions& options = *report.options;
+    const std::vector<Subject> pair{current, make_subject("fitted", layout, report.split.fit)};
+    const Part headline = parts_of(report.split, std::nullopt).front();
+    const auto results = evaluate(report.input->counts, report.split, {&headline, 1}, pair, report.dispatches,
+                                  options.common.thread_count());
+    Replacement replacement;
+    if (results.front().empty()) {
+        replacement.kept.resize(static_cast<std::size_t>(layout.geometry().layers));
+    } else {
+        replacement.kept = rows_to_keep(current.layout, results.front().front().score, layout,
+                                        results.back().front().score, options.min_gain);
+    }
+    layout = migrate(current.layout, layout, replacement.kept);
+    replacement.moved = moved_slots_by_layer(current.layout, layout);
+    return replacement;
+}
+
+void append(std::vector<std::string>& notes, std::vector<std::string> more) {
+    notes.insert(notes.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+FittedLayout fit_layout(const FitReport& report) {
+    const FitOptions& options = *report.options;
+    const CountInput& input = *report.input;
+    FittedLayout fitted;
+    fitted.geometry = geometry_of(options, input.counts.layers(), input.counts.experts());
+    fitted.against = options.current.value_or("trivial");
+
+    FitResult result = fit_on(options, *options.policy, input.counts, report.split.fit, fitted.geometry, "fitting");
+    append(fitted.notes, std::move(result.notes));
+    fitted.subjects = baselines(options, input, fitted.geometry);
+    if (options.current) {
+        fitted.replacement = replace_current(report, fitted.subjects.back(), result.layout);
+        if (!report.split.holdout.empty()) {
+            fitted.notes.push_back("which rows stay was decided on the held-out record slots");
+        }
+    }
+    const std::size_t current = options.current ? fitted.subjects.size() - 1 : 0;  // else trivial
+    fitted.subjects.push_back(make_subject("fitted", result.layout, report.split.fit));
+    fitted.results = evaluate(input.counts, report.split, parts_of(report.split, std::nullopt), fitted.subjects,
+                              report.dispatches, options.common.thread_count());
+    if (fitted.results[current].empty()) {
+        fitted.verdict = {
+            Decision::insufficient_evidence, {"the current layout leaves an expert without a slot"}, {}, {}, {}};
+    } else {
+        fitted.verdict = verdict_of(input, fitted.results[current].front(), fitted.against,
+                                    fitted.results.back().front(), options.seed);
+    }
+
+    fitted.written = std::move(result.layout);
+    if (options.refit_all) {
+        FitResult refit =
+            fit_on(options, *options.policy, input.counts, input.filled, fitted.geometry, "fitting again");
+        fitted.written = fitted.replacement
+                             ? migrate(fitted.subjects[current].layout, refit.layout, fitted.replacement->kept)
+                             : std::move(refit.layout);
+        if (fitted.replacement) {
+            fitted.replacement->moved = moved_slots_by_layer(fitted.subjects[current].layout, fitted.written);
+        }
+        fitted.notes.push_back(fmt::format(
+            "the written layout is fitted on all {} record slots; scores and verdict are those of the layout fitted on "
+            "the part fit",
+            input.filled.size()));
+    }
+    return fitted;
+}
+
+// The layout last: whoever sees it finds the manifest that belongs to it.
+void write(FitReport& report) {
+    const FitOptions& options = *report.options;
+    FittedLayout& fitted = *report.fitted;
+    const std::string text = encode_layout(fitted.written);
+    if (!check_layout(fitted.written).empty() ||
+        decode_layout(text, fitted.geometry.ranks, fitted.geometry.experts) != fitted.written) {
+        throw Error(ErrorCode::internal, options.out, "the layout is not legal or does not read back",
+                    "please report this bug");
+    }
+    fitted.layout_sha256 = sha256_hex(text);
+    fitted.map_hash = map_hash(fitted.written);
+    const std::string manifest = encode_manifest(manifest_of(report));
+    fitted.manifest_sha256 = sha256_hex(manifest);
+    OutputSet outputs(options.force);
+    outputs.add(manifest_path(options.out), manifest);
+    outputs.add(options.out, text);
+    outputs.commit();
+}
+
+}  // namespace
+
+int run(const FitOptions& options) {
+    if (!options.out.empty()) refuse_outputs_in_the_way(options);
+    FitReport report;
+    report.options = &options;
+    report.scenario = options.scenario ? read_scenario(*options.scenario) : unobserved_scenario();
+    const CountInput input = load_counts(options.counts);
+    report.input = &input;
+    report.split = split_record_slots(input.filled, options.holdout);
+    report.dispatches = {{&find_dispatch_model("even"), {}}};
+
+    if (!options.redundancy_curve.empty()) {
+        report.curve = redundancy_curve(options, input, report.split, report.dispatches.front());
+    }
+    if (!options.out.empty()) {
+        report.fitted = fit_layout(report);
+        write(report);
+    }
+    cli::print(options.common.json ? report_json(report) : report_text(report));
+    return 0;
+}
+
+}  // namespace eplb

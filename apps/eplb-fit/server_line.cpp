@@ -1,0 +1,37 @@
+#include "server_line.hpp"
+
+#include <fmt/format.h>
+
+namespace eplb {
+
+std::string server_line(const std::string& layout_path, const Geometry& geometry) {
+    return fmt::format(
+        "python3 -m sglang.launch_server ... --init-expert-location {} --ep-num-redundant-experts {} --ep-size {} "
+        "--ep-dispatch-algorithm static",
+        layout_path, geometry.redundant_total(), geometry.ranks);
+}
+
+std::vector<std::string> server_traps(const Geometry& geometry) {
+    std::vector<std::string> traps{
+        fmt::format("SGLang compares neither flag with the file: --ep-num-redundant-experts must be {} (in total) and "
+                    "--ep-size {}, or weights are wrong in silence.",
+                    geometry.redundant_total(), geometry.ranks),
+        fmt::format("The file has {} rows; that must be all hidden layers of the model, dense ones included.",
+                    geometry.layers),
+        "The static table is right only when EP size = world size (no MoE tensor parallelism, no pipeline stages).",
+    };
+    if (geometry.redundant_total() > 0) {
+        traps.push_back(
+            "Static dispatch does not split evenly: on one node most ranks use the lowest-numbered replica. Score it "
+            "with eplb-score --dispatch sglang-c --nodes N.");
+        traps.push_back(
+            "Replicas need an all-to-all backend (--moe-a2a-backend): without one, versions before 2026-07-30 add up "
+            "wrong outputs.");
+    }
+    traps.push_back(
+        "Without --enable-eplb some model paths load the map into the weights but not into the routing: compare greedy "
+        "answers (end of text honoured) before and after.");
+    return traps;
+}
+
+}  // namespace eplb
