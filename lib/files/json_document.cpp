@@ -13,13 +13,15 @@
 namespace eplb {
 namespace {
 
+struct Span {
+    std::uint32_t first, size;  // of a string: its place in the arena; of a container: end node, child count
+};
+
 struct Node {
     union {
         std::int64_t integer;
         double real;
-        struct {
-            std::uint32_t first, size;  // of a string: its place in the arena; of a container: end node, child count
-        } span;
+        Span span;
     };
     JsonKind kind = JsonKind::null;
 };
