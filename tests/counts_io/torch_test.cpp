@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "core/tensor_view.hpp"
 #include "counts_io/libtorch_reader.hpp"
 #include "decode.hpp"
 #include "files/temporary_folder.hpp"
@@ -78,7 +79,7 @@ TEST_CASE("the native reader gives 1 to 24 for every file that PyTorch saves of 
 
 TEST_CASE("the libtorch reader gives the same counts as the native one") {
     const std::vector<std::int32_t> values = {1, 2, 3, 4, 5, 6};
-    const std::vector<std::byte> bytes = encode_counts("pt", values, 1, 2, 3);
+    const std::vector<std::byte> bytes = encode_counts("pt", view_of(values, {1, 2, 3}));
     CountOptions options;
     options.pt_reader = PtReader::libtorch;
     const CountFile file = decode_count_file(MappedFile::copy_of("x.pt", bytes), options);
@@ -92,15 +93,15 @@ TEST_CASE("the libtorch reader gives the same counts as the native one") {
 
 TEST_CASE("the cross-check names the first value or the shape that differs") {
     const std::vector<std::int32_t> first = {1, 2, 3, 4, 5, 6}, second = {1, 2, 3, 4, 9, 6};
-    CountFile file = decode_count_file(MappedFile::copy_of("x.pt", encode_counts("pt", first, 1, 2, 3)), {});
+    CountFile file = decode_count_file(MappedFile::copy_of("x.pt", encode_counts("pt", view_of(first, {1, 2, 3}))), {});
     CHECK_FALSE(cross_check_with_libtorch(file, {}));
-    file.source = MappedFile::copy_of("x.pt", encode_counts("pt", second, 1, 2, 3));
+    file.source = MappedFile::copy_of("x.pt", encode_counts("pt", view_of(second, {1, 2, 3})));
     std::optional<Finding> finding = cross_check_with_libtorch(file, {});
     REQUIRE(finding);
     CHECK(finding->code == "CROSS_CHECK_DIFFERS");
     CHECK(finding->severity == Severity::error);
     CHECK(finding->where == "record slot 0, layer 1, expert 1");
-    file.source = MappedFile::copy_of("x.pt", encode_counts("pt", first, 1, 3, 2));
+    file.source = MappedFile::copy_of("x.pt", encode_counts("pt", view_of(first, {1, 3, 2})));
     finding = cross_check_with_libtorch(file, {});
     REQUIRE(finding);
     CHECK(finding->code == "CROSS_CHECK_DIFFERS");
