@@ -47,8 +47,8 @@ std::string json_report(const Sample& sample, const SampleOptions& options) {
 std::string text_report(const Sample& sample, const SampleOptions& options) {
     const SampleSpec& spec = sample.spec;
     std::string text = fmt::format(
-        "{}: made-up counts [{} record slots, {} layers, {} experts], {} record slots filled, {} dense layers, total "
-        "{}\n"
+        "{}: made-up counts [{} record slots, {} layers, {} experts]; filled record slots: {}, dense layers: {}, "
+        "total: {}\n"
         "The trivial layout on {} ranks x {} slots has window max/mean {:.4f} (median over the MoE layers).\n",
         options.out, spec.record_slots, spec.layers, spec.experts, spec.filled_slots, spec.dense_layers, sample.total,
         spec.ranks, spec.slots_per_rank, sample.trivial_balance);

@@ -10,7 +10,8 @@ A transcript is a text of commands and what they must print:
 
 "[exit N]" follows where the exit code is not 0. Lines that start with "#" before the first command are comments, and an
 empty line before a "$" line only separates. Commands run with bash in a fresh copy of the folder `inputs` beside the
-transcript, which they share. A line "..." stands for any number of lines, and "<any>" inside a line for any text.
+transcript, which they share. A line "..." stands for any number of lines of stdout, and "<any>" inside a line for any
+text.
 """
 import argparse
 import os
@@ -37,8 +38,8 @@ def parse(text):
     return steps
 
 
-def run(command, folder, environment):
-    done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+def run(command, folder, variables):
+    done = subprocess.run(["bash", "-c", command], cwd=folder, env=variables, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=300)
     lines = done.stdout.splitlines() + ["stderr: " + line for line in done.stderr.splitlines()]
     if done.returncode != 0:
@@ -48,9 +49,16 @@ def run(command, folder, environment):
     return lines
 
 
+def environment(programs):
+    """That of the commands: the programs of a build folder, and the scripts of this folder, come first on PATH."""
+    folders = [str(folder) for folder in sorted(pathlib.Path(programs).resolve().glob("eplb-*"))]
+    folders += [str(pathlib.Path(__file__).resolve().parent), os.environ["PATH"]]
+    return dict(os.environ, PATH=os.pathsep.join(folders), LC_ALL="C", TZ="UTC")
+
+
 def matches(expected, actual):
     pattern = "".join(
-        r"(?:[^\n]*\n)*?" if line == "..." else re.escape(line + "\n").replace(re.escape("<any>"), r"[^\n]*")
+        r"(?:(?!stderr: |\[exit )[^\n]*\n)*?" if line == "..." else re.escape(line + "\n").replace(re.escape("<any>"), r"[^\n]*")
         for line in expected)
     return re.fullmatch(pattern, "".join(line + "\n" for line in actual)) is not None
 
@@ -62,16 +70,13 @@ def main():
     arguments.add_argument("transcript", type=pathlib.Path)
     options = arguments.parse_args()
 
-    folders = [str(folder) for folder in sorted(pathlib.Path(options.programs).resolve().glob("eplb-*"))]
-    folders += [str(pathlib.Path(__file__).resolve().parent), os.environ["PATH"]]
-    environment = dict(os.environ, PATH=os.pathsep.join(folders), LC_ALL="C", TZ="UTC")
     failures = 0
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch, "inputs")
         inputs = options.transcript.parent / "inputs"
         shutil.copytree(inputs, folder) if inputs.is_dir() else folder.mkdir()
         for command, expected in parse(options.transcript.read_text()):
-            actual = run(command, folder, environment)
+            actual = run(command, folder, environment(options.programs))
             if options.print:
                 print("\n".join([f"$ {command}", *actual, ""]))
             elif not matches(expected, actual):
