@@ -46,7 +46,7 @@ FileReport validate_count_file(const std::string& path, const CountOptions& opti
         report.saved_on = counts.saved_on;
         report.dtype = counts.tensor.dtype;
         report.shape = counts.tensor.shape;
-        report.counts = check_counts(path, counts.tensor, counts.reduction, options);
+        report.counts = check_counts(path, counts.tensor, counts.reduction, options, counts.window);
         const bool cross_check = options.cross_check_libtorch && report.counts->ok();
         report.findings = std::move(report.counts->findings);
         add(report.findings, std::move(counts.findings));

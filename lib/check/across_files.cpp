@@ -6,6 +6,7 @@
 
 #include "check/counts.hpp"
 #include "check/counts/checks.hpp"
+#include "check/rank_set.hpp"
 
 namespace eplb {
 namespace {
@@ -87,13 +88,15 @@ void check_sum_of_totals(std::span<const CountReport> reports, const CountOption
     }
 }
 
-constexpr std::array<std::string_view, 6> codes{"FILES_DISAGREE", "IDENTICAL_FILES",  "REDUCTION_NOT_STATED",
-                                                "SMALL_SAMPLE",   "UNEXPECTED_TOTAL", "SUM_TOO_LARGE"};
+constexpr std::array<std::string_view, 10> codes{
+    "FILES_DISAGREE",   "IDENTICAL_FILES", "REDUCTION_NOT_STATED", "RANK_TWICE",       "RANKS_INCOMPLETE",
+    "RANKS_NOT_STATED", "FOREIGN_RANK",    "SMALL_SAMPLE",         "UNEXPECTED_TOTAL", "SUM_TOO_LARGE"};
 
 }  // namespace
 
 std::vector<Finding> check_counts_together(std::span<const CountReport> reports, const CountOptions& options) {
     Findings findings;
+    check::check_rank_set(reports, options, findings);
     if (reports.size() < 2) return findings;
     check_geometry_agrees(reports, findings);
     check_content_differs(reports, findings);

@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/finding.hpp"
 #include "core/tensor.hpp"
+#include "core/window_facts.hpp"
 
 namespace eplb {
 
@@ -21,6 +22,7 @@ struct CountContext {
     Reduction reduction;                // what the format says by definition, else what the user says
     bool reduced_by_format;             // the format defines its counts as reduced
     const CountStatistics& statistics;  // empty before stage `sums`
+    const WindowFacts* window;          // what a sidecar or the format knows of the window, else null
     const Error* refused;               // stage `values`: why no statistics could be gathered, else null
 };
 

@@ -30,7 +30,7 @@ const std::vector<CountCheck>& table() {
          check::check_numbers},
         {sums, {"EMPTY_COUNTS"}, "at least one count is not zero", check::check_empty},
         {traffic,
-         {"UNFILLED_RECORD_SLOTS", "FULL_RING"},
+         {"UNFILLED_RECORD_SLOTS", "FULL_RING", "WINDOW_ORDER_KNOWN"},
          "how many record slots hold counts, and what their order means",
          check::check_record_slots},
         {traffic, {"SMALL_SAMPLE"}, "enough record slots for a judgement", check::check_sample_size},
@@ -97,9 +97,10 @@ void sort_by_severity(std::vector<Finding>& findings) {
 }
 
 CountReport check_counts(const std::string& path, const Tensor& tensor, Reduction by_format,
-                         const CountOptions& options) {
+                         const CountOptions& options, std::optional<WindowFacts> window) {
     CountReport report;
     report.path = path;
+    report.window = std::move(window);
     report.reduction = by_format != Reduction::unknown ? by_format : options.reduction;
     CountStatistics statistics;
     std::optional<Error> refused;
@@ -111,6 +112,7 @@ CountReport check_counts(const std::string& path, const Tensor& tensor, Reductio
                                    report.reduction,
                                    by_format == Reduction::reduced,
                                    statistics,
+                                   report.window ? &*report.window : nullptr,
                                    refused ? &*refused : nullptr};
         bool sound = true;
         for (const CountCheck& check : table()) {

@@ -11,6 +11,7 @@
 #include "core/count_options.hpp"
 #include "core/finding.hpp"
 #include "core/tensor.hpp"
+#include "core/window_facts.hpp"
 
 namespace eplb {
 
@@ -19,6 +20,7 @@ struct CountReport {
     int record_slots = 0, layers = 0, experts = 0;
     Reduction reduction = Reduction::unknown;   // what the format says by definition, else what the user says
     std::optional<CountStatistics> statistics;  // absent when a value is no count or the tensor has no element
+    std::optional<WindowFacts> window;          // as given to check_counts
     std::optional<int> top_k_guess;             // only where the totals leave no other reading
     std::vector<Finding> findings;              // most severe first
 
@@ -26,12 +28,13 @@ struct CountReport {
 };
 
 // Runs every check of the table on one decoded file. `by_format`: the reduction that the file's format defines, unknown
-// where it says nothing. Never throws for what the values are: that is what findings are for.
+// where it says nothing. `window`: what a sidecar or the format knows of the window. Never throws for what the values
+// are: that is what findings are for.
 CountReport check_counts(const std::string& path, const Tensor& tensor, Reduction by_format,
-                         const CountOptions& options);
+                         const CountOptions& options, std::optional<WindowFacts> window = std::nullopt);
 
-// What only several files together can show: other geometry, the same content twice, unstated reduction. Nothing for
-// one file.
+// What only the files together can show: other geometry, the same content twice, unstated reduction, and whether
+// per-rank files are one whole window.
 std::vector<Finding> check_counts_together(std::span<const CountReport> reports, const CountOptions& options);
 
 // Codes that check_counts_together may give; the others are in the table of count_check.hpp.

@@ -8,7 +8,7 @@
 
 namespace eplb {
 
-enum class Holdout { interleave, halves, none };
+enum class Holdout { interleave, halves, last, none };
 
 struct RecordSplit {
     std::vector<int> fit;      // record slots, ascending
@@ -19,7 +19,8 @@ struct RecordSplit {
 std::vector<int> filled_slots(std::span<const std::int64_t> slot_totals);
 
 // Splits the filled record slots. interleave: positions 0, 2, ... are fitted on, 1, 3, ... held out. halves: the first
-// ceil(n/2) are fitted on. none: everything is fitted on and nothing held out.
+// ceil(n/2) are fitted on. last: as halves, for record slots in the order of recording, so that the newest are held
+// out; whoever calls it makes sure of the order. none: everything is fitted on and nothing held out.
 RecordSplit split_record_slots(std::span<const int> filled, Holdout holdout);
 
 // Throws Error{usage} that lists the names when `name` is not one of them.

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 
 #include "core/error.hpp"
 #include "core/geometry.hpp"
 #include "counts_io/count_formats.hpp"
 #include "counts_io/libtorch_reader.hpp"
+#include "counts_io/window_sidecar.hpp"
 #include "files/digest.hpp"
 #include "files/hdf5.hpp"
 #include "files/npy.hpp"
@@ -121,6 +123,29 @@ void make_three_dimensional(Tensor& tensor) {
     }
 }
 
+// The sidecar that a recorder leaves beside its file, where there is one.
+void apply_sidecar(CountFile& file) {
+    const std::string path = window_sidecar_path(file.path);
+    std::error_code ignored;
+    if (file.path == "-" || !std::filesystem::exists(path, ignored)) return;
+    constexpr const char* way_out =
+        "bring the sidecar that was written with this file, or move this one away to read the counts without it";
+    std::optional<WindowSidecar> sidecar;
+    try {
+        sidecar = decode_window_sidecar(MappedFile::open(path)->text());
+    } catch (const Error& error) {
+        fail("SIDECAR_MISMATCH", fmt::format("the sidecar {} cannot be read: {}", path, error.what()), way_out);
+    }
+    if (sidecar->sha256 != file.sha256 || sidecar->shape != file.tensor.shape) {
+        fail("SIDECAR_MISMATCH",
+             fmt::format("{} belongs to another count file: it names sha256 {}..., this file has {}...", path,
+                         sidecar->sha256.substr(0, 12), file.sha256.substr(0, 12)),
+             way_out);
+    }
+    file.reduction = sidecar->reduction;
+    file.window = facts_of(*sidecar);
+}
+
 }  // namespace
 
 CountFile decode_count_file(const std::shared_ptr<const MappedFile>& file, const CountOptions& options) {
@@ -143,6 +168,8 @@ CountFile decode_count_file(const std::shared_ptr<const MappedFile>& file, const
         result.saved_on = std::move(decoded.saved_on);
         result.findings = std::move(decoded.findings);
         result.source = file;
+        result.window = std::move(decoded.window);
+        apply_sidecar(result);
         return result;
     } catch (const Error& error) {
         throw error.inside(file->path());

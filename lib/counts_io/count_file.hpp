@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/finding.hpp"
 #include "core/tensor.hpp"
+#include "core/window_facts.hpp"
 #include "files/mapped_file.hpp"
 
 namespace eplb {
@@ -28,6 +29,7 @@ struct CountFile {
     Tensor tensor;
     Reduction reduction = Reduction::unknown;  // reduced where the format says so by definition
     std::optional<std::string> saved_on;       // device a .pt was saved from, e.g. "npu:0"
+    std::optional<WindowFacts> window;         // from the sidecar beside the file, or from the format
     std::vector<Finding> findings;             // what the reader noticed, all info: EXTRA_KEYS, TENSOR_CHOSEN
     std::shared_ptr<const MappedFile> source;  // the whole file
 };
@@ -39,10 +41,11 @@ struct CountFile {
 //   CRC_MISMATCH      a checksum of the file contradicts its bytes
 //   NOT_A_COUNT_FILE  another kind of file, or nothing in it can be told to be the counts
 //   LEGACY_FORMAT     a torch file from before torch 1.6
-//   UNSUPPORTED_FILE  counts in a form that is not read: per-pass dumps, encryption, values in other files
+//   UNSUPPORTED_FILE  counts in a form that is not read: encryption, values in other files
 //   UNSUPPORTED_TYPE  the elements are no numbers
 //   UNKNOWN_GLOBAL    a pickle that names what no count file needs
 //   BAD_GEOMETRY      shape, strides or sizes that do not go with the bytes
+//   SIDECAR_MISMATCH  the window sidecar beside the file cannot be read or belongs to another file
 //   MALFORMED         anything else that breaks the format's rules
 //   READER_CRASHED    --pt-reader libtorch: libtorch died
 // and empty when the file cannot be opened at all.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 #include "core/count_options.hpp"
 #include "core/finding.hpp"
 #include "core/tensor.hpp"
+#include "core/window_facts.hpp"
 #include "files/mapped_file.hpp"
 
 namespace eplb {
@@ -23,6 +25,7 @@ struct DecodedCounts {
     Reduction reduction = Reduction::unknown;
     std::optional<std::string> saved_on;
     std::vector<Finding> findings;
+    std::optional<WindowFacts> window = std::nullopt;  // where the format itself keeps the passes and their order
 };
 
 // Each throws Error{input} with a finding code and a place inside the file.
@@ -35,6 +38,11 @@ DecodedCounts read_json_counts(const std::shared_ptr<const MappedFile>& file, co
 std::vector<std::byte> encode_pt_counts(const Tensor& counts, int rank);
 std::vector<std::byte> encode_npy_counts(const Tensor& counts, int rank);
 std::vector<std::byte> encode_hdf5_counts(const Tensor& counts, int rank);
+
+// A per-pass dump, folded to logical experts with its layout. `load` reads a tensor of the archive.
+struct PtPerPass;
+struct PtTensor;
+DecodedCounts fold_per_pass(const PtPerPass& dump, const std::function<Tensor(const PtTensor&)>& load);
 
 bool looks_like_pt(std::span<const std::byte> bytes);  // a zip archive, or a bare pickle that the reader names
 bool looks_like_json(std::span<const std::byte> bytes);

@@ -161,11 +161,17 @@ DecodedCounts read_pt_counts(const std::shared_ptr<const MappedFile>& file, cons
     }
     const std::string root = root_of(*archive), pickle_name = root + std::string(pickle_suffix);
     const ZipBytes pickled = archive->read(*archive->find(pickle_name), max_pickle);
+    std::optional<PtPerPass> per_pass;
     std::optional<PtChoice> choice;
     try {
-        choice = choose_counts(read_pt_pickle(pickled.bytes), options);
+        const Pickle pickle = read_pt_pickle(pickled.bytes);
+        per_pass = find_per_pass(pickle);
+        if (!per_pass) choice = choose_counts(pickle, options);
     } catch (const Error& error) {
         throw error.inside(pickle_name);
+    }
+    if (per_pass) {
+        return fold_per_pass(*per_pass, [&](const PtTensor& tensor) { return load(*archive, root, tensor); });
     }
     DecodedCounts result;
     result.tensor = load(*archive, root, choice->tensor);

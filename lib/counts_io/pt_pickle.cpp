@@ -114,6 +114,14 @@ class TensorReader {
         return std::nullopt;
     }
 
+    static std::int64_t integer(const PickleNode& node, std::string_view what) {
+        if (node.kind == PickleKind::big_integer) {
+            fail_at(node, "BAD_GEOMETRY", fmt::format("the {} does not fit into 63 bits", what));
+        }
+        if (node.kind != PickleKind::integer) fail_at(node, "MALFORMED", fmt::format("the {} is no number", what));
+        return node.integer;
+    }
+
   private:
     const PickleNode& argument(const PickleNode& call, std::size_t position, std::size_t least,
                                std::size_t most) const {
@@ -122,13 +130,6 @@ class TensorReader {
             fail_at(call, "MALFORMED", fmt::format("{} has {} arguments", function.name, arguments.items.size()));
         }
         return pickle_.item(arguments, position);
-    }
-    std::int64_t integer(const PickleNode& node, std::string_view what) const {
-        if (node.kind == PickleKind::big_integer) {
-            fail_at(node, "BAD_GEOMETRY", fmt::format("the {} of a tensor does not fit into 63 bits", what));
-        }
-        if (node.kind != PickleKind::integer) fail_at(node, "MALFORMED", fmt::format("the {} is no number", what));
-        return node.integer;
     }
     std::vector<std::int64_t> integers(const PickleNode& node, std::string_view what) const {
         if (node.kind != PickleKind::tuple && node.kind != PickleKind::list) {
@@ -289,11 +290,6 @@ PtChoice choose_counts(const Pickle& pickle, const CountOptions& options) {
             note_extra_keys(pickle, key, choice.findings);
             return choice;
         }
-        if (pickle.find(root, "records") != nullptr) {
-            fail_at(root, "UNSUPPORTED_FILE",
-                    "is a per-pass or per-token dump of SGLang's recorder (key \"records\"), not a summed one",
-                    "record with --expert-distribution-recorder-mode stat");
-        }
         if (pickle.find(root, "physical_to_logical_map") != nullptr) {
             fail_at(root, "NOT_A_COUNT_FILE", "this is a layout (key \"physical_to_logical_map\"), not counts");
         }
@@ -328,6 +324,52 @@ PtChoice choose_counts(const Pickle& pickle, const CountOptions& options) {
                                    ""});
     }
     return choice;
+}
+
+std::optional<PtPerPass> find_per_pass(const Pickle& pickle) {
+    const PickleNode& root = pickle[pickle.root];
+    if (root.kind != PickleKind::dict) return std::nullopt;
+    const PickleNode* records = pickle.find(root, "records");
+    if (records == nullptr || records->kind != PickleKind::list) return std::nullopt;
+
+    const TensorReader reader(pickle);
+    const auto field = [&](const PickleNode& dict, std::string_view key) -> const PickleNode& {
+        const PickleNode* value = dict.kind == PickleKind::dict ? pickle.find(dict, key) : nullptr;
+        if (value == nullptr) fail_at(dict, "MALFORMED", fmt::format("a per-pass dump without \"{}\"", key));
+        return *value;
+    };
+    const auto tensor = [&](const PickleNode& dict, std::string_view key) {
+        std::optional<PtTensor> found = reader.tensor(field(dict, key));
+        if (!found) fail_at(dict, "MALFORMED", fmt::format("the value under \"{}\" is no tensor", key));
+        found->path = fmt::format("['{}']", key);
+        return std::move(*found);
+    };
+    PtPerPass dump;
+    dump.map = tensor(root, "last_physical_to_logical_map");
+    for (std::size_t position = 0; position < records->items.size(); ++position) {
+        const PickleNode& record = pickle.item(*records, position);
+        const std::int64_t rank = TensorReader::integer(field(record, "rank"), "rank");
+        if (position == 0)
+            dump.rank = static_cast<int>(std::clamp<std::int64_t>(rank, 0, std::numeric_limits<int>::max()));
+        if (rank != dump.rank) {
+            fail_at(record, "MALFORMED", fmt::format("a pass of rank {} in the dump of rank {}", rank, dump.rank));
+        }
+        const PickleNode& key = field(record, "gatherer_key");
+        if (key.kind != PickleKind::text || key.text != "primary") {
+            fail_at(key, "MALFORMED", "passes of several gatherers (two-batch overlap) are not read",
+                    "record with one gatherer");
+        }
+        dump.records.push_back({TensorReader::integer(field(record, "forward_pass_id"), "forward_pass_id"),
+                                tensor(record, "global_physical_count")});
+    }
+    std::sort(dump.records.begin(), dump.records.end(),
+              [](const PtRecord& a, const PtRecord& b) { return a.pass < b.pass; });
+    for (std::size_t next = 1; next < dump.records.size(); ++next) {
+        if (dump.records[next].pass == dump.records[next - 1].pass) {
+            fail_at(*records, "MALFORMED", fmt::format("pass {} is recorded twice", dump.records[next].pass));
+        }
+    }
+    return dump;
 }
 
 }  // namespace eplb

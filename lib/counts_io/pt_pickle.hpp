@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,11 +40,26 @@ struct PtChoice {
     std::vector<Finding> findings;
 };
 
+// A per-pass dump of SGLang's recorder: one rank's physical counts of each forward pass, and the last layout.
+struct PtRecord {
+    std::int64_t pass = 0;
+    PtTensor counts;  // [layers, physical slots]
+};
+struct PtPerPass {
+    int rank = 0;
+    std::vector<PtRecord> records;  // ascending by pass
+    PtTensor map;                   // physical_to_logical_map, [layers, physical slots]
+};
+
 // Parses the pickle under the allow-list of torch: tensor constructors, storage types, dtypes, and those of torch_npu.
 Pickle read_pt_pickle(std::span<const std::byte> bytes);
 
 // The counts: the tensor under --dataset, else under "logical_count", else the only tensor with two or three axes.
-// Throws Error{input}: NOT_A_COUNT_FILE when there is none or a choice, UNSUPPORTED_FILE for per-pass dumps, MALFORMED.
+// Throws Error{input}: NOT_A_COUNT_FILE when there is none or a choice, MALFORMED.
 PtChoice choose_counts(const Pickle& pickle, const CountOptions& options);
+
+// Empty when the pickle is no per-pass dump. Throws Error{input} MALFORMED for passes of several ranks, a pass twice,
+// and records without what a per-pass dump holds.
+std::optional<PtPerPass> find_per_pass(const Pickle& pickle);
 
 }  // namespace eplb

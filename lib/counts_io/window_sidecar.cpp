@@ -123,4 +123,10 @@ std::string encode_window_sidecar(const WindowSidecar& sidecar) {
     return json.dump(1) + "\n";
 }
 
+WindowFacts facts_of(const WindowSidecar& sidecar) {
+    WindowFacts facts{sidecar.window, sidecar.rank, sidecar.members, {}, sidecar.overwritten, sidecar.layouts};
+    for (int record = 0; record < sidecar.records; ++record) facts.sequence.push_back(sidecar.first_sequence + record);
+    return facts;
+}
+
 }  // namespace eplb

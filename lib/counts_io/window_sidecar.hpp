@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/count_options.hpp"
+#include "core/window_facts.hpp"
 
 namespace eplb {
 
@@ -32,6 +33,8 @@ struct WindowSidecar {
     std::map<std::string, double> seconds;  // copy, fold, reduce, write: for the reader of a slow dump
     bool complete = false;                  // every member reported its share
 };
+
+WindowFacts facts_of(const WindowSidecar& sidecar);
 
 // "Y.pt" -> "Y.window.json"
 std::string window_sidecar_path(std::string_view count_file);

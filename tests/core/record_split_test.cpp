@@ -19,6 +19,10 @@ TEST_CASE("only record slots with counts take part in a split") {
     CHECK(halves.fit == std::vector<int>{1, 3, 4});
     CHECK(halves.holdout == std::vector<int>{5, 6});
 
+    const RecordSplit last = split_record_slots(filled, Holdout::last);
+    CHECK(last.fit == std::vector<int>{1, 3, 4});
+    CHECK(last.holdout == std::vector<int>{5, 6});
+
     const RecordSplit whole = split_record_slots(filled, Holdout::none);
     CHECK(whole.fit == filled);
     CHECK(whole.holdout.empty());
@@ -31,7 +35,7 @@ TEST_CASE("one record slot leaves nothing to judge on") {
 }
 
 TEST_CASE("names of splits round-trip and others are refused") {
-    for (const Holdout holdout : {Holdout::interleave, Holdout::halves, Holdout::none})
+    for (const Holdout holdout : {Holdout::interleave, Holdout::halves, Holdout::last, Holdout::none})
         CHECK(parse_holdout(name_of(holdout)) == holdout);
     CHECK_THROWS_AS(parse_holdout("random"), Error);
 }

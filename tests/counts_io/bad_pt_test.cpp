@@ -164,10 +164,8 @@ TEST_CASE("files of other kinds are refused by name") {
     CHECK(decode_error("some text\n", options).code() == ErrorCode::usage);
 }
 
-TEST_CASE("a per-pass dump and a layout are told from counts") {
+TEST_CASE("a layout is told from counts") {
     const std::string tensor = good.opcodes();
-    CHECK(decode_error(torch_file(pickle(dict({{"records", "]"}, {"last_physical_to_logical_map", tensor}})), data_24))
-              .finding_code() == "UNSUPPORTED_FILE");
     CHECK_THAT(decode_error(torch_file(pickle(dict({{"physical_to_logical_map", tensor}})), data_24)).message(),
                Catch::Contains("layout"));
     CHECK(decode_error(torch_file(pickle(dict({{"logical_count", "N"}})), data_24)).finding_code() ==

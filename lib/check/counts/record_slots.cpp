@@ -9,6 +9,13 @@ Findings check_record_slots(const CountContext& context) {
     const CountStatistics& statistics = context.statistics;
     if (statistics.record_slots < 2) return {};
     const auto filled = static_cast<int>(statistics.filled.size());
+    if (context.window && !context.window->sequence.empty()) {
+        const auto& sequence = context.window->sequence;
+        return {{Severity::info, "WINDOW_ORDER_KNOWN", "",
+                 fmt::format("{} passes, {} to {}, oldest first; {} earlier ones were overwritten", sequence.size(),
+                             sequence.front(), sequence.back(), context.window->overwritten),
+                 "--holdout last judges on the newest part"}};
+    }
     if (filled < statistics.record_slots) {
         return {{Severity::info, "UNFILLED_RECORD_SLOTS", "",
                  fmt::format("{} of {} record slots hold counts, {} are zero and are left out", filled,

@@ -1,0 +1,84 @@
+// SGLang's per-pass dumps: one rank's physical counts of each pass, in the order of the passes, with the last layout.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/counts.hpp"
+#include "core/error.hpp"
+#include "counts_io/count_formats.hpp"
+#include "counts_io/pt_pickle.hpp"
+#include "files/digest.hpp"
+
+namespace eplb {
+namespace {
+
+[[noreturn]] void fail(std::string where, std::string what) {
+    throw Error(ErrorCode::input, std::move(where), std::move(what)).as_finding("BAD_GEOMETRY");
+}
+
+// The elements of a 2-D tensor of whole numbers, row-major.
+std::vector<std::int64_t> matrix(const Tensor& tensor, const std::string& where) {
+    if (tensor.shape.size() != 2 || !is_integer(tensor.dtype))
+        fail(where, "is no integer tensor [layers, physical slots]");
+    std::vector<std::int64_t> values;
+    values.reserve(static_cast<std::size_t>(tensor.numel()));
+    for (std::int64_t row = 0; row < tensor.shape[0]; ++row) {
+        for (std::int64_t column = 0; column < tensor.shape[1]; ++column) {
+            values.push_back(integer_at(tensor, row * tensor.strides[0] + column * tensor.strides[1]));
+        }
+    }
+    return values;
+}
+
+constexpr std::int64_t max_elements = std::int64_t{1} << 31;  // of the folded counts
+
+}  // namespace
+
+DecodedCounts fold_per_pass(const PtPerPass& dump, const std::function<Tensor(const PtTensor&)>& load) {
+    const Tensor map_tensor = load(dump.map);
+    const std::vector<std::int64_t> map = matrix(map_tensor, dump.map.path);
+    const std::int64_t largest = map.empty() ? -1 : *std::max_element(map.begin(), map.end());
+    if (largest < 0 || largest >= max_elements || *std::min_element(map.begin(), map.end()) < 0) {
+        fail(dump.map.path, "the layout names no expert, or one that is negative or absurd");
+    }
+    const auto layers = static_cast<std::size_t>(map_tensor.shape[0]);
+    const auto slots = static_cast<std::size_t>(map_tensor.shape[1]), experts = static_cast<std::size_t>(largest) + 1;
+    const std::size_t passes = dump.records.size();
+    if (static_cast<double>(passes) * static_cast<double>(layers) * static_cast<double>(experts) > max_elements) {
+        fail(dump.map.path, fmt::format("{} passes of {} layers x {} experts are absurd", passes, layers, experts));
+    }
+    std::vector<std::int64_t> counts(passes * layers * experts);
+    WindowFacts facts;
+    facts.rank = dump.rank;
+    for (std::size_t pass = 0; pass < passes; ++pass) {
+        const PtRecord& record = dump.records[pass];
+        const std::string where = fmt::format("pass {}", record.pass);
+        const Tensor tensor = load(record.counts);
+        if (tensor.shape != map_tensor.shape) fail(where, "the counts have another shape than the layout");
+        const std::vector<std::int64_t> physical = matrix(tensor, where);
+        std::int64_t* const target = counts.data() + pass * layers * experts;
+        for (std::size_t cell = 0; cell < physical.size(); ++cell) {
+            std::int64_t& logical = target[cell / slots * experts + static_cast<std::size_t>(map[cell])];
+            if (physical[cell] < 0 || __builtin_add_overflow(logical, physical[cell], &logical)) {
+                fail(fmt::format("{}, layer {}, physical slot {}", where, cell / slots, cell % slots),
+                     fmt::format("count {} is negative or absurd", physical[cell]));
+            }
+        }
+        facts.sequence.push_back(record.pass);
+    }
+    std::string map_text;
+    for (const std::int64_t expert : map) map_text += fmt::format("{} ", expert);
+    facts.layouts = {sha256_hex(map_text)};
+
+    DecodedCounts result;
+    result.tensor = make_count_tensor(std::move(counts), static_cast<int>(passes), static_cast<int>(layers),
+                                      static_cast<int>(experts));
+    result.reduction = Reduction::per_rank;
+    result.saved_on = dump.map.storage.location;
+    result.window = std::move(facts);
+    return result;
+}
+
+}  // namespace eplb
