@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "check/rank_set.hpp"
-#include "samples.hpp"
 
 using namespace eplb;
 
@@ -109,16 +108,4 @@ TEST_CASE("counts that are summed already are no rank set") {
     std::vector<Finding> findings;
     check::check_rank_set(std::vector{reduced}, {}, findings);
     CHECK(findings.empty());
-}
-
-TEST_CASE("the order of a recorded window is told, and no scenario is missed") {
-    WindowFacts facts;
-    for (int pass = 0; pass < 32; ++pass) facts.sequence.push_back(100 + pass);
-    facts.overwritten = 100;
-    const CountReport known = check_counts("Y.pt", healthy().tensor(), Reduction::reduced, {}, facts);
-    const Finding order = find(known.findings, "WINDOW_ORDER_KNOWN");
-    CHECK(order.severity == Severity::info);
-    CHECK(order.message == "32 passes, 100 to 131, oldest first; 100 earlier ones were overwritten");
-    CHECK(find(known.findings, "FULL_RING").code.empty());
-    CHECK(find(known.findings, "NO_SIDECAR").code.empty());
 }
