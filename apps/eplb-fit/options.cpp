@@ -106,7 +106,9 @@ FitOptions parse_options(int argc, char** argv) {
         app, "--objective", objective, objectives,
         fmt::format("What policy search makes small: step or window (default: {})", name_of(default_objective)));
     cli::add_choice(app, "--effort", effort, efforts, "How long policy search looks: fast, default or thorough");
-    app.add_option("--holdout", holdout, "How the non-zero record slots are split: interleave, halves or none")
+    app.add_option("--holdout", holdout,
+                   "How the non-zero record slots are split: interleave, halves, last (the newest, where their order "
+                   "is known) or none")
         ->capture_default_str();
     app.add_flag("--refit-all", options.refit_all, "Write a layout fitted on all record slots after scoring the split");
     app.add_option("--seed", options.seed, "Seed of every random choice")

@@ -148,7 +148,7 @@ int run(const FitOptions& options) {
     report.scenario = options.scenario ? read_scenario(*options.scenario) : unobserved_scenario();
     const CountInput input = load_counts(options.counts);
     report.input = &input;
-    report.split = split_record_slots(input.filled, options.holdout);
+    report.split = split_counts(input, options.holdout);
     report.dispatches = {{&find_dispatch_model("even"), {}}};
 
     if (!options.redundancy_curve.empty()) {

@@ -17,9 +17,10 @@ ScoreOptions parse_options(int argc, char** argv) {
     cli::add_count_options(app, options.counts, "COUNTS")->required();
     app.add_option("--ranks", options.counts.ranks, "Expert-parallel ranks (default: the manifest beside the layout)")
         ->check(CLI::PositiveNumber);
-    app.add_option("--holdout", holdout,
-                   "How the non-zero record slots are split: interleave, halves or none (default: as in the manifest "
-                   "when the layout was fitted on these counts, else interleave)");
+    app.add_option(
+        "--holdout", holdout,
+        "How the non-zero record slots are split: interleave, halves, last or none (default: as in the manifest "
+        "when the layout was fitted on these counts, else interleave)");
     app.add_option("--part", part, "Score only this part: fit, holdout or all (default: holdout first, then fit)");
     app.add_option("--dispatch", options.dispatch, "Dispatch model; may be repeated (default: even)")
         ->allow_extra_args(false);

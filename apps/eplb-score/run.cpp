@@ -162,7 +162,7 @@ int run(const ScoreOptions& options) {
     const LayoutInput layout = load_layout(options.layout, options.counts.ranks, input);
 
     ScoreReport report{&options, &input, &layout, holdout_of(options, layout), {}, {}, {}, {}, {}, {}, {}};
-    report.split = split_record_slots(input.filled, report.holdout);
+    report.split = split_counts(input, report.holdout);
     report.dispatches = dispatches_of(options);
     report.subjects.push_back(make_subject("layout", layout.file.layout, layout.fitted));
     refuse_illegal(report.subjects.front(), options.layout);

@@ -70,7 +70,7 @@ CountInput load_counts(const CountOptions& options) {
     for (const std::string& path : options.files) {
         input.files.push_back(read_count_file(path, options));
         const CountFile& file = input.files.back();
-        input.reports.push_back(check_counts(path, file.tensor, file.reduction, options));
+        input.reports.push_back(check_counts(path, file.tensor, file.reduction, options, file.window));
         refuse_errors(input.reports.back().findings, path);
     }
     input.findings = check_counts_together(input.reports, options);
@@ -96,6 +96,22 @@ CountInput load_counts(const CountOptions& options) {
     }
     input.counts = Counts(std::move(tensors));
     return input;
+}
+
+RecordSplit split_counts(const CountInput& input, Holdout holdout) {
+    if (holdout == Holdout::last) {
+        const char* const hint = "use interleave or halves";
+        for (const CountFile& file : input.files) {
+            if (!file.window || file.window->sequence.empty()) {
+                throw Error(ErrorCode::usage, "--holdout last",
+                            fmt::format("nothing tells the order of the record slots of {}", file.path), hint);
+            }
+        }
+        if (input.files.size() > 1 && !input.summed_over_files) {
+            throw Error(ErrorCode::usage, "--holdout last", "several windows have no common order", hint);
+        }
+    }
+    return split_record_slots(input.filled, holdout);
 }
 
 }  // namespace eplb

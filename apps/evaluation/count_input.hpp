@@ -8,6 +8,7 @@
 #include "core/count_options.hpp"
 #include "core/counts.hpp"
 #include "core/finding.hpp"
+#include "core/record_split.hpp"
 #include "counts_io/count_file.hpp"
 
 namespace eplb {
@@ -28,5 +29,9 @@ struct CountInput {
 // Throws Error{input} when a file cannot be decoded, or with the first error finding. Throws Error{usage} when there is
 // no file.
 CountInput load_counts(const CountOptions& options);
+
+// The split of the non-zero record slots. Throws Error{usage} for `last` where nothing tells the order of the record
+// slots: that needs the sidecar of a recorder, or a per-pass dump, and one window.
+RecordSplit split_counts(const CountInput& input, Holdout holdout);
 
 }  // namespace eplb

@@ -58,7 +58,7 @@ struct Manifest {
 
     std::vector<ManifestCountFile> counts;
     Reduction reduction = Reduction::unknown;
-    std::string holdout;     // how the record slots were split: "interleave", "halves", "none"
+    std::string holdout;     // how the record slots were split: "interleave", "halves", "last", "none"
     bool refit_all = false;  // fitted on all record slots after the split was scored
 
     Scenario scenario = unobserved_scenario();
