@@ -41,7 +41,7 @@ std::string json_report(const Sample& sample, const SampleOptions& options) {
     report["ranks"] = spec.ranks;
     report["slots_per_rank"] = spec.slots_per_rank;
     report["trivial_window_max_over_mean"] = sample.trivial_balance;
-    return report.dump(2) + "\n";
+    return report.dump() + "\n";
 }
 
 std::string text_report(const Sample& sample, const SampleOptions& options) {

@@ -13,14 +13,13 @@ struct Sample {
     SampleSpec spec;
     std::vector<std::int32_t> counts;  // [record slots, layers, experts]
     std::int64_t total = 0;            // sum of the counts
-    double trivial_balance =
-        1.0;  // what the counts reached: window max/mean of the trivial layout, median over MoE layers
+    double trivial_balance = 1.0;      // window max/mean of the trivial layout on them, median over the MoE layers
 };
 
 // Deterministic: the same spec gives the same counts on any number of threads, compiler and machine. Inside a record
 // slot every MoE layer has the same total, tokens x top-k, and no expert has more than the slot's tokens.
-// Throws what require_sensible throws, Error{usage} when no expert popularity
-// reaches spec.trivial_balance, and Interrupted.
+// threads >= 1. Throws what require_sensible throws, Error{usage} when no expert popularity reaches
+// spec.trivial_balance, and Interrupted.
 Sample generate(const SampleSpec& spec, int threads, const Progress& progress);
 
 }  // namespace eplb

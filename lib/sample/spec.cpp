@@ -33,6 +33,7 @@ constexpr std::array<SamplePreset, 5> presets = {{
 }};
 
 constexpr std::int64_t max_elements = std::int64_t{1} << 30;  // 4 GiB of int32
+constexpr std::int64_t max_model = std::int64_t{1} << 27;     // 1 GiB of doubles
 constexpr int max_tokens = 1 << 24;                           // a cell of the file, at most about 4 x this, fits int32
 constexpr int max_topics = 4096;
 
@@ -68,6 +69,10 @@ void require_sensible(const SampleSpec& spec) {
     require_range("topics", spec.topics, 1, max_topics);
     require_range("record slots x layers x experts",
                   static_cast<std::int64_t>(spec.record_slots) * spec.layers * spec.experts, 1, max_elements);
+    require_range("layers x topics x experts", static_cast<std::int64_t>(spec.layers) * spec.topics * spec.experts, 1,
+                  max_model);
+    require_range("filled record slots x topics", static_cast<std::int64_t>(spec.filled_slots) * spec.topics, 0,
+                  max_model);
     if (!(spec.trivial_balance >= 1.0)) {
         throw Error(ErrorCode::usage, "", fmt::format("trivial balance = {} is below 1", spec.trivial_balance),
                     "it is max/mean over the ranks");

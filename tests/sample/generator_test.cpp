@@ -192,6 +192,7 @@ TEST_CASE("a spec that makes no sense is refused by the name of the field") {
     refused([](SampleSpec& s) { s.topics = 0; }, "topics");
     refused([](SampleSpec& s) { s.trivial_balance = 0.99; }, "trivial balance");
     refused([](SampleSpec& s) { s.record_slots = s.filled_slots = 1 << 28; }, "layers x experts");
+    refused([](SampleSpec& s) { s.layers = s.topics = 4096; }, "layers x topics x experts");
     refused([](SampleSpec& s) { s.slots_per_rank = 3; }, "experts");
 }
 
