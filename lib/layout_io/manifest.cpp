@@ -75,59 +75,37 @@ void describe(Archive& archive, ManifestVerdict& verdict) {
     archive.numbers("worse_layers", verdict.worse_layers, max_layers);
 }
 
-struct LayoutSection {
-    Manifest& manifest;
-};
-template <typename Archive>
-void describe(Archive& archive, LayoutSection& section) {
-    archive.hash("sha256", section.manifest.layout_sha256);
-    archive.hash("map_hash", section.manifest.map_hash);
-    archive("geometry", section.manifest.geometry);
-    archive.hash("dispatch_table_sha256", section.manifest.dispatch_table_sha256);
-}
-
-struct CountsSection {
-    Manifest& manifest;
-};
-template <typename Archive>
-void describe(Archive& archive, CountsSection& section) {
-    archive("files", section.manifest.counts);
-    archive("reduction", section.manifest.reduction);
-    archive("holdout", section.manifest.holdout);
-    archive("refit_all", section.manifest.refit_all);
-}
-
-struct FitSection {
-    Manifest& manifest;
-};
-template <typename Archive>
-void describe(Archive& archive, FitSection& section) {
-    archive("policy", section.manifest.policy);
-    archive("objective", section.manifest.objective);
-    archive("effort", section.manifest.effort);
-    archive("dispatch", section.manifest.dispatch);
-    archive("seed", section.manifest.seed);
-}
-
-struct ToolSection {
-    Manifest& manifest;
-};
-template <typename Archive>
-void describe(Archive& archive, ToolSection& section) {
-    archive("version", section.manifest.tool_version);
-    archive("commit", section.manifest.tool_commit);
-    archive("command_line", section.manifest.command_line);
-}
-
 template <typename Archive>
 void describe(Archive& archive, Manifest& manifest) {
     int version = manifest_format_version;
     archive("format_version", version, manifest_format_version, manifest_format_version);
-    archive("layout", LayoutSection{manifest});
-    archive("counts", CountsSection{manifest});
-    archive.scenario("scenario", manifest.scenario);
-    archive("fit", FitSection{manifest});
-    archive("tool", ToolSection{manifest});
+    archive.section("layout", [&](Archive& layout) {
+        layout.hash("sha256", manifest.layout_sha256);
+        layout.hash("map_hash", manifest.map_hash);
+        layout("geometry", manifest.geometry);
+        layout.hash("dispatch_table_sha256", manifest.dispatch_table_sha256);
+    });
+    archive.section("counts", [&](Archive& counts) {
+        counts("files", manifest.counts);
+        counts("reduction", manifest.reduction);
+        counts("holdout", manifest.holdout);
+        counts("refit_all", manifest.refit_all);
+    });
+    archive.section("scenario", [&](Archive& scenario) {
+        for (auto& [key, value] : manifest.scenario) scenario(key.c_str(), value);
+    });
+    archive.section("fit", [&](Archive& fit) {
+        fit("policy", manifest.policy);
+        fit("objective", manifest.objective);
+        fit("effort", manifest.effort);
+        fit("dispatch", manifest.dispatch);
+        fit("seed", manifest.seed);
+    });
+    archive.section("tool", [&](Archive& tool) {
+        tool("version", manifest.tool_version);
+        tool("commit", manifest.tool_commit);
+        tool("command_line", manifest.command_line);
+    });
     archive("scores", manifest.scores);
     archive("layers", manifest.layers);
     archive("verdict", manifest.verdict);
@@ -143,10 +121,11 @@ class Writer {
     void hash(const char* key, const std::string& value) { object_[key] = value; }
     void hash(const char* key, const std::optional<std::string>& value) { object_[key] = json_of(value); }
     void numbers(const char* key, const std::vector<int>& values, int) { object_[key] = values; }
-    void scenario(const char* key, const Scenario& scenario) {
-        Json object = Json::object();
-        for (const auto& [name, value] : scenario) object[name] = value;
-        object_[key] = std::move(object);
+    template <typename Describe>
+    void section(const char* key, const Describe& describe_section) {
+        Writer writer;
+        describe_section(writer);
+        object_[key] = writer.take();
     }
     Json take() { return std::move(object_); }
 
@@ -209,10 +188,10 @@ class Reader {
             values.push_back(static_cast<int>(value.as_integer(least, limit - 1)));
         }
     }
-    void scenario(const char* key, Scenario& scenario) {
+    template <typename Describe>
+    void section(const char* key, const Describe& describe_section) {
         Reader reader(member(key));
-        scenario = unobserved_scenario();
-        for (auto& [name, value] : scenario) reader(name.c_str(), value);
+        describe_section(reader);
         reader.finish();
     }
     // Throws when the object has a member that describe() did not ask for.
@@ -265,13 +244,18 @@ class Reader {
     std::vector<std::string_view> keys_;
 };
 
+// Names of files need not be UTF-8: what is not becomes a replacement character.
+std::string dump(const Json& value) {
+    return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 // Two spaces a level. What holds no container stands on one line, unless it is an object too long for that.
 void write(std::string& text, const Json& value, std::size_t indent) {
     constexpr std::size_t longest_object = 240;
     const bool nested = value.is_structured() && std::any_of(value.begin(), value.end(), [](const Json& inner) {
                             return inner.is_structured() && !inner.empty();
                         });
-    const std::string one_line = nested ? std::string() : value.dump();
+    const std::string one_line = nested ? std::string() : dump(value);
     if (!nested && (!value.is_object() || one_line.size() <= longest_object)) {
         text += one_line;
         return;
@@ -283,7 +267,7 @@ void write(std::string& text, const Json& value, std::size_t indent) {
         if (!first) text += ",\n";
         first = false;
         text += inner_indent;
-        if (value.is_object()) text += Json(key).dump() + ": ";
+        if (value.is_object()) text += dump(key) + ": ";
         write(text, inner, indent + 2);
     }
     text += "\n" + std::string(indent, ' ') + (value.is_object() ? "}" : "]");

@@ -141,6 +141,12 @@ TEST_CASE("a manifest cut at any byte is refused") {
     }
 }
 
+TEST_CASE("the name of a count file need not be UTF-8") {
+    Manifest manifest = sample();
+    manifest.counts[0].name = "dump\xff.pt";
+    CHECK(decode_manifest(encode_manifest(manifest)).counts[0].name == "dump\xef\xbf\xbd.pt");  // U+FFFD
+}
+
 TEST_CASE("an unfinished figure never reaches a file") {
     Manifest manifest = sample();
     manifest.scores[0].step_mean = std::numeric_limits<double>::quiet_NaN();
