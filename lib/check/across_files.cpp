@@ -37,7 +37,7 @@ bool same_content(const CountStatistics& a, const CountStatistics& b) {
     return a.layers == b.layers && a.experts == b.experts && a.total == b.total && a.slot_hashes == b.slot_hashes;
 }
 
-// FIELD-LOG B2; DESIGN 2: identical content twice is refused, in whatever container it comes.
+// Identical content twice is refused, in whatever container it comes.
 void check_content_differs(std::span<const CountReport> reports, Findings& findings) {
     for (std::size_t later = 1; later < reports.size(); ++later) {
         for (std::size_t earlier = 0; earlier < later; ++earlier) {

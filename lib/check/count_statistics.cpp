@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <span>
 
 #include "core/counts.hpp"
@@ -81,6 +82,11 @@ CountStatistics gather_statistics(const Tensor& tensor) {
     result.slot_totals.resize(slots);
     result.slot_hashes.resize(slots);
     result.layer_totals.resize(layers);
+    if (result.record_slots == 0) {  // whatever the other extents claim
+        result.zero_layers.resize(layers);
+        std::iota(result.zero_layers.begin(), result.zero_layers.end(), 0);
+        return result;
+    }
     result.expert_totals.resize(layers * experts);
     result.expert_minima.assign(layers * experts, largest_count);
     result.expert_maxima.resize(layers * experts);

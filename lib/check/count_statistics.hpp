@@ -28,7 +28,7 @@ struct CountStatistics {
     std::size_t cell(int layer, int expert) const {
         return static_cast<std::size_t>(layer) * static_cast<std::size_t>(experts) + static_cast<std::size_t>(expert);
     }
-    // Rows of filled record slots, without the layers that are zero in every record slot: where counts should be.
+    // Layers with a non-zero total, ascending.
     std::vector<int> counted_layers() const;
 };
 

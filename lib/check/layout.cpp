@@ -16,7 +16,7 @@ using Rows = std::vector<std::vector<std::int64_t>>;
 using check::LayoutCheck;
 using check::LayoutContext;
 
-// Limits: SGLang's table grows with the map; vLLM and TensorRT-LLM hold 1024 replicas (FORMATS 2.3, 2.5).
+// Limits: SGLang's table grows with the map; vLLM and TensorRT-LLM hold 1024 replicas.
 constexpr std::array targets{
     LayoutTarget{"sglang", "SGLang --init-expert-location", true, true, true, max_ranks},
     LayoutTarget{"generic", "any engine that takes physical_to_logical_map", false, false, false, 1024},

@@ -16,7 +16,7 @@ namespace eplb {
 struct LayoutTarget {
     std::string_view name;     // --target NAME
     std::string_view summary;  // one line for help and docs
-    bool only_the_map_key;     // any other key in the file stops the server (FORMATS 2.1)
+    bool only_the_map_key;     // any other key in the file stops the server
     bool json_file_name;       // the file is recognised by its name
     bool needs_nodes;          // its dispatch depends on the number of hosts
     int most_replicas;         // replicas of one expert that its tables can hold
@@ -43,7 +43,7 @@ struct LayoutReport {
     std::vector<Finding> findings;     // most severe first
 };
 
-// FORMATS 7.2 L1 - L9 and L11 on a file of any content.
+// Runs every check of the table on a file of any content.
 LayoutReport check_layout(const RawLayout& layout, const LayoutExpectation& expectation);
 
 // Legality of a layout in memory: every expert in every row, none twice on a rank, not more slots a rank than experts.

@@ -54,6 +54,8 @@ TEST_CASE("leading layers without counts are named but not called dense") {
     options.dense_layers = 1;
     CHECK(find(check(sample, options).findings, "LEADING_ZERO_LAYERS").where == "layers 0");
     CHECK(find(check(sample, options).findings, "ZERO_LAYERS").where == "layers 1, 3");
+    CHECK(find(check(sample, options).findings, "ZERO_LAYERS").message ==
+          "2 layers without any count beyond the dense ones");
     options.dense_layers = 2;
     CHECK(find(check(sample, options).findings, "DENSE_LAYER_COUNTS").code.empty());
     options.dense_layers = 3;

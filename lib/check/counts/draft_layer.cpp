@@ -1,4 +1,5 @@
-// FIELD-LOG C4: draft (MTP) passes that count into a layer of the target model multiply its total.
+// Draft (MTP) passes that count into a layer of the target model multiply its total (seen in sgl-project/sglang PR
+// 7201).
 #include <fmt/format.h>
 
 #include <algorithm>

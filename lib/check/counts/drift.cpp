@@ -1,4 +1,4 @@
-// FORMATS C22: do the record slots come from one load? Compared are the expert shares of the first and the second half
+// Do the record slots come from one load? Compared are the expert shares of the first and the second half
 // of the filled record slots; every other slot against the rest shows how much of that is sampling noise.
 #include <fmt/format.h>
 

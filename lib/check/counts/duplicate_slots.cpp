@@ -1,4 +1,4 @@
-// FORMATS C10: a record slot that repeats another is stale data after a missed reset, or an export done twice.
+// A record slot that repeats another is stale data after a missed reset, or an export done twice.
 #include <fmt/format.h>
 
 #include <optional>

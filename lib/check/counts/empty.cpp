@@ -1,4 +1,4 @@
-// FORMATS C7, FIELD-LOG A8: a dump resets the recorder, so a second dump is well formed and all zero.
+// A dump resets the recorder, so a second dump is well formed and all zero.
 #include <fmt/format.h>
 
 #include "check/counts/checks.hpp"

@@ -1,4 +1,4 @@
-// FORMATS C14: the total against the load that was sent. A whole multiple points at counts added more than once.
+// The total against the load that was sent. A whole multiple points at counts added more than once.
 #include <fmt/format.h>
 
 #include "check/counts/checks.hpp"

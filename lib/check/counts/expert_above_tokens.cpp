@@ -1,4 +1,4 @@
-// FORMATS C17: a token goes to an expert at most once, so a cell is at most row total / top-k.
+// A token goes to an expert at most once, so a cell is at most row total / top-k.
 #include <fmt/format.h>
 
 #include "check/counts/checks.hpp"

@@ -1,4 +1,4 @@
-// FORMATS C24: a writer that renames its temporary file when it is whole has not finished this one.
+// A writer that renames its temporary file when it is whole has not finished this one.
 #include <fmt/format.h>
 
 #include "check/counts/checks.hpp"

@@ -1,4 +1,4 @@
-// FORMATS C4: the layers and experts that the user says the model has.
+// The layers and experts that the user says the model has.
 #include <fmt/format.h>
 
 #include "check/counts/checks.hpp"
@@ -6,7 +6,7 @@
 namespace eplb::check {
 namespace {
 
-// A recorder that counts only MoE layers gives L - dense rows; a layout needs a row for every layer (FORMATS 2.1, 2.9).
+// A recorder that counts only MoE layers gives L - dense rows; a layout needs a row for every layer.
 std::string layers_hint(std::int64_t found, const CountOptions& options) {
     if (options.dense_layers && found + *options.dense_layers == *options.layers) {
         return "these look like the MoE layers only; an SGLang layout needs a row for every hidden layer, dense ones "

@@ -1,4 +1,4 @@
-// FORMATS C12, FIELD-LOG B12: in one record slot every MoE layer routes the same tokens, so their totals are equal.
+// In one record slot every MoE layer routes the same tokens, so their totals are equal.
 // Half of the public SGLang files differ by up to 4.7e-4 (padding, approximate modes): up to 1e-3 is a warning.
 #include <fmt/format.h>
 

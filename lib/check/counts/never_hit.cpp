@@ -1,4 +1,4 @@
-// FORMATS C18: experts without a count anywhere. How many replicas they get is decided by noise: one.
+// Experts without a count anywhere. How many replicas they get is decided by noise: one.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// FIELD-LOG B1: without the sum over ranks only the experts of one rank have counts: one contiguous block of E / R.
+// Without the sum over ranks only the experts of one rank have counts: one contiguous block of E / R (seen in
+// sgl-project/sglang PR 5524).
 #include <fmt/format.h>
 
 #include <algorithm>

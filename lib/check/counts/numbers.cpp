@@ -1,5 +1,5 @@
-// FORMATS C3, C6: counts are whole numbers, none negative. Every kind of wrong value is one finding with the first
-// place and the number of such values.
+// Counts are whole numbers, none negative. Every kind of wrong value is one finding with the first place and the number
+// of such values.
 #include <fmt/format.h>
 
 #include <array>
@@ -30,7 +30,7 @@ struct Tally {
     std::string where, first;
 };
 
-// A negative integer is the low half of a count that ran over: 2^32 more in an int32 buffer (FIELD-LOG B10).
+// A negative integer is the low half of a count that ran over: 2^32 more in an int32 buffer.
 std::string negative_hint(const Tensor& tensor, std::int64_t value) {
     const int bits = static_cast<int>(size_of(tensor.dtype)) * 8;
     if (is_floating(tensor.dtype) || bits == 64) {

@@ -1,4 +1,4 @@
-// FORMATS C8, C9, 1.1.4: a ring buffer is dumped whole, zeros included, and its write index survives a reset.
+// A ring buffer is dumped whole, zeros included, and its write index survives a reset.
 #include <fmt/format.h>
 
 #include "check/counts/checks.hpp"

@@ -1,4 +1,4 @@
-// FORMATS C16, FIELD-LOG B2: counts that are not summed over the ranks look right and are wrong.
+// Counts that are not summed over the ranks look right and are wrong (seen in sgl-project/sglang issue 5275).
 #include "check/counts/checks.hpp"
 
 namespace eplb::check {

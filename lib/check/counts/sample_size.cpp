@@ -1,5 +1,5 @@
-// FORMATS C22: what can be concluded from so many record slots. 30: report 001 had 34 and 26 and called them few.
-// 8: the least for which a verdict is given (DESIGN, issue of the step fitter).
+// What can be concluded from so many record slots. Windows of 26 and 34 were called few by those who fitted on them;
+// below 8 eplb-score and eplb-fit give no verdict.
 #include <fmt/format.h>
 
 #include "check/counts/checks.hpp"

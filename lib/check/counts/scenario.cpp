@@ -1,4 +1,4 @@
-// FORMATS C23: hot experts differ between prefill and decode, models and quantisations, and a count file names none.
+// Hot experts differ between prefill and decode, models and quantisations, and a count file names none.
 #include "check/counts/checks.hpp"
 
 namespace eplb::check {

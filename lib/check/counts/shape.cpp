@@ -1,4 +1,4 @@
-// FORMATS C4: three axes, layers and experts inside the limits of the project. No record slots is EMPTY_COUNTS.
+// Three axes, layers and experts inside the limits of the project. No record slots is EMPTY_COUNTS.
 #include <fmt/format.h>
 
 #include <limits>

@@ -1,4 +1,5 @@
-// FIELD-LOG E10: a fused shared expert adds a column that every token hits, so it equals the row's token count.
+// A fused shared expert adds a column that every token hits, so it equals the row's token count (seen in
+// sgl-project/sglang PR 25367).
 #include <fmt/format.h>
 
 #include "check/counts/checks.hpp"

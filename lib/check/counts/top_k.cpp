@@ -1,4 +1,4 @@
-// FORMATS C13: a token adds top-k to a row, so row totals divide by top-k (and by a constant repetition factor).
+// A token adds top-k to a row, so row totals divide by top-k (and by a constant repetition factor).
 #include <fmt/format.h>
 
 #include "check/counts/checks.hpp"

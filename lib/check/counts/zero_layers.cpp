@@ -1,5 +1,5 @@
-// FORMATS C11, FIELD-LOG B5, C9: rows without counts. Leading ones are dense layers in most models, but not proof of
-// it: hash-routed MoE layers were left at zero by some recorders.
+// Rows without counts. Leading ones are dense layers in most models, but not proof of
+// it: hash-routed MoE layers were left at zero by some recorders (seen in sgl-project/sglang PR 25961).
 #include <fmt/format.h>
 
 #include "check/counts/checks.hpp"
@@ -38,11 +38,12 @@ Findings check_zero_layers(const CountContext& context) {
                                             "may be left at zero by a recorder"});
     }
     if (!inner.empty()) {
-        findings.push_back({Severity::warning, "ZERO_LAYERS", fmt::format("layers {}", number_ranges(inner)),
-                            fmt::format("{} layer{} after the first counted ones without any count", inner.size(),
-                                        inner.size() == 1 ? "" : "s"),
-                            "a recorder without layer context writes counts into the wrong row; those layers get a "
-                            "layout without evidence"});
+        findings.push_back(
+            {Severity::warning, "ZERO_LAYERS", fmt::format("layers {}", number_ranges(inner)),
+             fmt::format("{} layer{} without any count beyond the {}", inner.size(), inner.size() == 1 ? "" : "s",
+                         context.options.dense_layers ? "dense ones" : "leading ones"),
+             "a recorder without layer context writes counts into the wrong row; those layers get a "
+             "layout without evidence"});
     }
     return findings;
 }

@@ -1,4 +1,4 @@
-// FORMATS L5: P = E + redundant, and P divides by the ranks.
+// P = E + redundant, and P divides by the ranks.
 #include <fmt/format.h>
 
 #include "check/layout/checks.hpp"

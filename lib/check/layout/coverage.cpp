@@ -1,4 +1,4 @@
-// FORMATS L7: every expert in every row, dense layers too: the inverse map is built for all rows.
+// Every expert in every row, dense layers too: the inverse map is built for all rows.
 #include <fmt/format.h>
 
 #include "check/layout/checks.hpp"

@@ -1,4 +1,4 @@
-// FORMATS L6: 0 <= id < E. Below zero, Python credits the id to expert E + id without a word.
+// 0 <= id < E. Below zero, Python credits the id to expert E + id without a word.
 #include <fmt/format.h>
 
 #include "check/layout/checks.hpp"

@@ -1,4 +1,4 @@
-// FORMATS L1, L2, FIELD-LOG H6: what SGLang's loader does with the file before it looks at the map.
+// What SGLang's loader does with the file before it looks at the map.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

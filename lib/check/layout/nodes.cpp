@@ -1,5 +1,4 @@
-// FORMATS L11: the hosts divide the ranks. With a remainder the floor division of the engines puts ranks on wrong
-// hosts.
+// The hosts divide the ranks. With a remainder the floor division of the engines puts ranks on wrong hosts.
 #include <fmt/format.h>
 
 #include "check/layout/checks.hpp"

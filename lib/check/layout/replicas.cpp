@@ -1,4 +1,4 @@
-// FORMATS L9: more replicas than ranks must share a rank; and engines have tables of fixed size.
+// More replicas than ranks must share a rank; and engines have tables of fixed size.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// FIELD-LOG E6: layers have different hot experts, so one row for all of them was not fitted to counts.
+// Layers have different hot experts, so one row for all of them was not fitted to counts.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// FORMATS L3, L4: a rectangle with a row for every layer.
+// A rectangle with a row for every layer.
 #include <fmt/format.h>
 
 #include "check/layout/checks.hpp"

@@ -1,4 +1,5 @@
-// FORMATS L8: an expert twice on one rank. The loader fills one of the two slots, the other keeps whatever memory held.
+// An expert twice on one rank. The loader fills one of the two slots, the other keeps whatever memory held (seen in
+// deepseek-ai/EPLB issue 22).
 #include <fmt/format.h>
 
 #include "check/layout/checks.hpp"
