@@ -14,19 +14,23 @@ void require(int succeeded) {
     if (succeeded != 1) throw Error(ErrorCode::internal, "", "OpenSSL has no SHA-256");
 }
 
-std::string hex_of(std::span<const unsigned char> digest) {
+std::string hex_of(std::span<const std::byte> digest) {
     std::string hex;
-    for (const unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
+    for (const std::byte byte : digest) hex += fmt::format("{:02x}", static_cast<unsigned>(byte));
     return hex;
 }
 
 }  // namespace
 
+std::array<std::byte, 32> sha256(std::span<const std::byte> bytes) {
+    std::array<std::byte, 32> digest;
+    require(EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()), nullptr,
+                       EVP_sha256(), nullptr));
+    return digest;
+}
+
 std::string sha256_hex(std::span<const std::byte> bytes) {
-    std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
-    unsigned int size = 0;
-    require(EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr));
-    return hex_of({digest.data(), size});
+    return hex_of(sha256(bytes));
 }
 
 std::string sha256_hex(std::string_view text) {
@@ -49,10 +53,9 @@ void Sha256::update(std::span<const std::byte> bytes) {
 }
 
 std::string Sha256::hex() {
-    std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
-    unsigned int size = 0;
-    require(EVP_DigestFinal_ex(state_->context, digest.data(), &size));
-    return hex_of({digest.data(), size});
+    std::array<std::byte, 32> digest;
+    require(EVP_DigestFinal_ex(state_->context, reinterpret_cast<unsigned char*>(digest.data()), nullptr));
+    return hex_of(digest);
 }
 
 }  // namespace eplb

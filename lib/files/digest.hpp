@@ -1,6 +1,7 @@
 // SHA-256.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -9,6 +10,7 @@
 
 namespace eplb {
 
+std::array<std::byte, 32> sha256(std::span<const std::byte> bytes);
 std::string sha256_hex(std::span<const std::byte> bytes);  // 64 lower-case hex digits
 std::string sha256_hex(std::string_view text);
 

@@ -8,14 +8,14 @@
 #include <ATen/ops/full.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
-#include <memory>
 #include <unordered_set>
 
 #include "core/error.hpp"
+#include "files/digest.hpp"
 #include "loader/plan.hpp"
 
 namespace eplb {
@@ -85,23 +85,11 @@ void require_same_families(const std::vector<TensorFamily>& slots, const std::ve
     if (!same) throw Error(ErrorCode::input, "tensor names", "slots and sources name different tensors");
 }
 
-struct DigestContext {
-    struct Free {
-        void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-    };
-    std::unique_ptr<EVP_MD_CTX, Free> value{EVP_MD_CTX_new()};
-};
-
 void digest_into(const at::Tensor& slot, std::int64_t* words) {
     const at::Tensor host = slot.to(at::kCPU).contiguous();
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    DigestContext context;
-    if (EVP_DigestInit_ex(context.value.get(), EVP_sha256(), nullptr) != 1 ||
-        EVP_DigestUpdate(context.value.get(), host.data_ptr(), host.nbytes()) != 1 ||
-        EVP_DigestFinal_ex(context.value.get(), digest, nullptr) != 1) {
-        throw Error(ErrorCode::internal, "slot digest", "SHA-256 failed");
-    }
-    std::memcpy(words, digest, 4 * sizeof(std::int64_t));
+    const std::array<std::byte, 32> digest =
+        sha256({static_cast<const std::byte*>(host.data_ptr()), static_cast<std::size_t>(host.nbytes())});
+    std::memcpy(words, digest.data(), digest.size());
 }
 
 }  // namespace

@@ -1,0 +1,50 @@
+// Checkpoints in the order of a layout: for servers without expert-parallel load balancing (bake), and one file a rank
+// with its physical experts in slot order (slots).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/layout.hpp"
+#include "core/progress.hpp"
+#include "layout_io/layout_file.hpp"
+#include "loader/checkpoint.hpp"
+
+namespace eplb {
+
+// What is written beside the tensors into eplb-checkpoint.json: where they come from and what they must hash to.
+struct CheckpointRecord {
+    std::string kind;  // "bake" or "slots"
+    std::string layout_sha256, map_hash, family;
+    Geometry geometry;
+    std::string source_config_sha256, source_index_sha256;  // empty where the source has none
+    struct File {
+        std::string name, sha256;
+        std::uint64_t bytes = 0;
+    };
+    std::vector<File> files;
+    std::vector<std::string> notes;
+};
+
+inline constexpr std::string_view checkpoint_record_name = "eplb-checkpoint.json";
+
+// JSON, keys in a fixed order, ends with a newline.
+std::string encode_checkpoint_record(const CheckpointRecord& record);
+
+// Throws Error{infeasible} unless the layout has no redundancy and, where `groups` > 1, every group of E / groups
+// neighbouring slots holds the experts of one group: a router that is limited to groups would choose others.
+void require_bakeable(const Layout& layout, const std::vector<int>& rows, int groups);
+
+// Writes to `out` a checkpoint in which expert p of layer l is what expert map[l][p] was, in every tensor: the experts'
+// own, the router's rows and bias, the hash-routing table. A server that knows nothing of a layout then runs it. Every
+// other file is copied. Memory: the largest router tensor and 16 MB.
+CheckpointRecord bake_checkpoint(const Checkpoint& checkpoint, const ModelFamily& family, const LayoutFile& layout,
+                                 const std::string& out, bool force, const Progress& progress);
+
+// Writes to `out` one safetensors file a rank: for every layer and kind of tensor the rank's experts stacked in slot
+// order, [S, ...], under the expert's name without its number.
+CheckpointRecord write_rank_slots(const Checkpoint& checkpoint, const ModelFamily& family, const LayoutFile& layout,
+                                  const std::string& out, bool force, const Progress& progress);
+
+}  // namespace eplb

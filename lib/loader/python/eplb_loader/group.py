@@ -1,0 +1,105 @@
+"""What the ranks say to each other: agreement, failures that reach everybody, and slot contents."""
+import torch
+import torch.distributed as dist
+
+from .library import ops
+
+
+class InstallError(RuntimeError):
+    """The layout is not in force; the message names the ranks and their reasons."""
+
+
+class Group:
+    """The ranks of the layout. With one rank no process group is needed."""
+
+    def __init__(self, rank, ranks, process_group):
+        self.rank, self.ranks, self.process_group = rank, ranks, process_group
+        if process_group is None and ranks > 1:
+            if not dist.is_initialized():
+                raise InstallError(f"{ranks} ranks need a process group")
+            self.process_group = dist.group.WORLD
+        if self.process_group is not None:
+            size, own = dist.get_world_size(self.process_group), dist.get_rank(self.process_group)
+            if (size, own) != (ranks, rank):
+                raise InstallError(f"the process group has {size} ranks and this is rank {own} of them; the caller says "
+                                   f"rank {rank} of {ranks}")
+
+    def gather(self, value):
+        """`value` of every rank, in rank order."""
+        if self.process_group is None:
+            return [value]
+        values = [None] * self.ranks
+        try:
+            dist.all_gather_object(values, value, group=self.process_group)
+        except Exception as error:
+            raise InstallError(f"rank {self.rank}: another rank is gone or did not answer: {first_line(error)}") from error
+        return values
+
+    def settle(self, failure, value=None):
+        """Ends a phase on every rank. `failure` is this rank's exception or None. Returns the values of all ranks, or
+        raises InstallError with the reason of every rank that failed, on all of them."""
+        answers = self.gather((None if failure is None else first_line(failure), value))
+        reasons = [f"rank {rank}: {reason}" for rank, (reason, _) in enumerate(answers) if reason is not None]
+        if reasons:
+            raise InstallError("; ".join(_merged(reasons, self.ranks))) from failure
+        return [value for _, value in answers]
+
+    def _global_rank(self, rank):
+        translate = getattr(dist, "get_global_rank", None) or dist.distributed_c10d._get_global_rank
+        return rank if self.process_group is dist.group.WORLD else translate(self.process_group, rank)
+
+    def exchange(self, sends, receives):
+        """Batched point-to-point copies: lists of (tensor, rank), in the same order on both sides of every pair."""
+        operations = [dist.P2POp(dist.isend, tensor, self._global_rank(rank), self.process_group, tag)
+                      for tag, tensor, rank in sends]
+        operations += [dist.P2POp(dist.irecv, tensor, self._global_rank(rank), self.process_group, tag)
+                       for tag, tensor, rank in receives]
+        if operations:
+            for work in dist.batch_isend_irecv(operations):
+                work.wait()
+
+
+def first_line(error):
+    text = str(error).strip().splitlines()
+    return text[0] if text else type(error).__name__
+
+
+def _merged(reasons, ranks):
+    """One line where every rank says the same."""
+    texts = {reason.split(": ", 1)[1] for reason in reasons}
+    return [f"all ranks: {texts.pop()}"] if len(texts) == 1 and len(reasons) == ranks > 1 else reasons
+
+
+def move_layer(tensors, plan, group):
+    """Carries out a layer's exchange plan [n, 4] on this rank: everything that others need is sent from the old contents,
+    what arrives waits in buffers until the local moves are done."""
+    views = tensors.views()
+    sends, receives, arriving, local = [], [], [], [-1] * tensors.slots
+    tag = 0
+    for source_rank, source_slot, target_rank, target_slot in plan:
+        if source_rank == target_rank:
+            if target_rank == group.rank:
+                local[target_slot] = source_slot
+            continue
+        for slots in views:
+            if source_rank == group.rank:
+                sends.append((tag, as_bytes(slots[source_slot]), target_rank))
+            elif target_rank == group.rank:
+                buffer = torch.empty_like(slots[target_slot], memory_format=torch.contiguous_format)
+                receives.append((tag, as_bytes(buffer), source_rank))
+                arriving.append((slots[target_slot], buffer))
+            tag += 1
+    group.exchange(sends, receives)
+    tensors.permute(local)
+    with torch.no_grad():
+        for slot, buffer in arriving:
+            slot.copy_(buffer)
+
+
+def as_bytes(tensor):
+    """The bytes of a tensor as uint8 [n]: the tensor's own memory where it is contiguous."""
+    return tensor.contiguous().reshape(-1).view(torch.uint8)
+
+
+def plan_of(current, layout, row, nodes):
+    return ops().exchange_plan(current.row(row), layout.row(row), layout.ranks, nodes).tolist()
