@@ -62,5 +62,7 @@ TEST_CASE("the reference page and the sources of readers, checks and eplb-valida
             used.merge(matches(text, R"re("(UNREADABLE)")re"));
         }
     }
+    // Element types of safetensors ("F8_E4M3") are spelled alike.
+    std::erase_if(used, [](const std::string& code) { return code[0] == 'F' && code[1] >= '0' && code[1] <= '9'; });
     CHECK(used == documented());
 }
