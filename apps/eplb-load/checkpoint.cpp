@@ -1,0 +1,78 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/app.hpp"
+#include "cli/progress_bar.hpp"
+#include "core/build_info.hpp"
+#include "core/error.hpp"
+#include "loader/bake.hpp"
+#include "loader/legal_layout.hpp"
+#include "run.hpp"
+
+namespace eplb {
+namespace {
+
+ModelFamily generic_family(const CheckpointOptions& options) {
+    if (!options.expert_names) {
+        throw Error(ErrorCode::usage, "--family generic", "needs --expert-names", "with {layer} and {expert} in it");
+    }
+    for (const std::string_view hole : {"{layer}", "{expert}"}) {
+        if (options.expert_names->find(hole) == std::string::npos) {
+            throw Error(ErrorCode::usage, "--expert-names", fmt::format("'{}' has no {}", *options.expert_names, hole));
+        }
+    }
+    ModelFamily family;
+    family.name = "generic";
+    family.expert = *options.expert_names;
+    family.block = options.block_names.value_or(family.expert.substr(0, family.expert.find("{expert}")));
+    family.stacked = options.stacked;
+    family.router_rows = options.router_rows;
+    family.router_ids = options.router_ids;
+    return family;
+}
+
+ModelFamily family_of(const CheckpointOptions& options, const Checkpoint& checkpoint) {
+    if (options.family == "generic" || (!options.family && options.expert_names)) return generic_family(options);
+    if (options.expert_names || options.block_names || !options.stacked.empty() || !options.router_rows.empty() ||
+        !options.router_ids.empty()) {
+        throw Error(ErrorCode::usage, "--family", "names of tensors are given for the generic family only");
+    }
+    if (options.family) return find_model_family(*options.family);
+    const std::string& type = checkpoint.config().model_type;
+    if (const ModelFamily* family = family_of_model_type(type)) return *family;
+    throw Error(ErrorCode::input, checkpoint.folder() + "/config.json",
+                fmt::format("model_type '{}' is of no known family", type), "name one with --family");
+}
+
+std::string json_of(const CheckpointRecord& record) {
+    nlohmann::ordered_json json;
+    json["tool"] = "eplb-load " + record.kind;
+    json["version"] = version();
+    json["record"] = nlohmann::ordered_json::parse(encode_checkpoint_record(record));
+    return json.dump(2) + "\n";
+}
+
+std::string text_of(const CheckpointOptions& options, const CheckpointRecord& record) {
+    std::uint64_t bytes = 0;
+    for (const CheckpointRecord::File& file : record.files) bytes += file.bytes;
+    std::string text = fmt::format("{}: {} files, {:.3f} GB, hashes in {}\n", options.out, record.files.size(),
+                                   static_cast<double>(bytes) / 1e9, checkpoint_record_name);
+    for (const std::string& note : record.notes) text += fmt::format("  note: {}\n", note);
+    return text;
+}
+
+}  // namespace
+
+int run_checkpoint(const CheckpointOptions& options) {
+    const AdmittedLayout layout = read_legal_layout(options.layout, options.ranks, options.allow_no_manifest);
+    const Checkpoint checkpoint = Checkpoint::open(options.checkpoint);
+    const ModelFamily family = family_of(options, checkpoint);
+    const bool bake = options.kind == CheckpointOptions::Kind::bake;
+    const CheckpointRecord record = (bake ? bake_checkpoint : write_rank_slots)(
+        checkpoint, family, layout.file, options.out, options.force, cli::progress_bar(bake ? "shards" : "ranks"));
+    cli::print(options.common.json ? json_of(record) : text_of(options, record));
+    return 0;
+}
+
+}  // namespace eplb

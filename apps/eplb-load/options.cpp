@@ -1,0 +1,109 @@
+#include "options.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/options.hpp"
+#include "core/error.hpp"
+#include "loader/model_family.hpp"
+#include "loader/server_facts.hpp"
+
+namespace eplb {
+namespace {
+
+// Flags of `check` that state a fact of the server; each is the fact's name.
+constexpr std::string_view stated_facts[] = {
+    "ranks", "world-size", "nodes", "layers",   "experts",     "redundant-total", "redundant-per-rank",
+    "role",  "quant",      "a2a",   "dispatch", "enable-eplb", "shared-fusion",   "draft-layers"};
+
+void add_check(CLI::App& app, CheckOptions& options) {
+    app.add_option("LAYOUT", options.layout, "Layout, X.json with X.manifest.json beside it")->required();
+    app.add_option("--table", options.table, "Dispatch table to load, .npy int32 [R, L, E]");
+    app.add_option("--current", options.current, "Layout in force now: counts what would move");
+    std::string engines;
+    for (const EngineProfile& profile : engine_profiles()) {
+        engines += fmt::format("\n{}: {}", profile.name, profile.summary);
+    }
+    app.add_option("--engine", options.engine, "Serving engine:" + engines)->capture_default_str();
+    app.add_option("--model-config", options.model_config, "The model's config.json, or the folder that holds it");
+    app.add_option("--server-args", options.server_args,
+                   "File with the server's arguments: its command line, or a JSON object; - is stdin");
+    for (const std::string_view name : stated_facts) {
+        app.add_option_function<std::string>(
+               fmt::format("--{}", name),
+               [&options, name](const std::string& value) { options.facts.emplace_back(name, value); },
+               std::string(find_fact_name(name).summary))
+            ->group("What the server is");
+    }
+    app.add_flag("--allow-no-manifest", options.allow_no_manifest, "Admit a layout that has no manifest");
+    app.add_option("--attest", options.attest, "Write the attestation of an admitted layout to this file");
+    app.add_option("--expect", options.expect, "Attestation that must still hold, from an earlier --attest");
+    app.add_flag("--force", options.force, "Replace the file of --attest if it exists");
+    cli::add_common_options(app, options.common,
+                            "  eplb-load check layout.json --engine sglang --server-args serve.sh --model-config MODEL "
+                            "--role prefill --quant w8a8 --dispatch sglang-c --nodes 2\n"
+                            "  eplb-load check layout.json --ranks 16 --layers 61 --experts 256 --redundant-total 16 "
+                            "--dispatch even --quant w8a8 --role decode --attest layout.attest.json");
+}
+
+void add_checkpoint(CLI::App& app, CheckpointOptions& options, const std::string& examples) {
+    app.add_option("LAYOUT", options.layout, "Layout, X.json with X.manifest.json beside it")->required();
+    app.add_option("--checkpoint", options.checkpoint, "Folder with safetensors files, their index and config.json")
+        ->required();
+    app.add_option("--out", options.out, "Folder to write")->required();
+    app.add_option("--ranks", options.ranks, "Expert-parallel ranks, by default from the manifest");
+    std::string families;
+    for (const ModelFamily& family : model_families()) families += fmt::format("\n{}: {}", family.name, family.summary);
+    app.add_option(
+        "--family", options.family,
+        "How the tensors are named, by default from config.json:" + families + "\ngeneric: by the flags below");
+    const auto group = "Names of the generic family";
+    app.add_option("--expert-names", options.expert_names,
+                   "Start of an expert's tensors, for example 'model.layers.{layer}.moe.experts.{expert}.'")
+        ->group(group);
+    app.add_option("--block-names", options.block_names,
+                   "Start of a layer's other tensors of the router, for example 'model.layers.{layer}.moe.'")
+        ->group(group);
+    app.add_option("--stacked", options.stacked, "Under the block: tensors whose first axis is the expert")
+        ->group(group);
+    app.add_option("--router-rows", options.router_rows, "Under the block: router tensors with a row for each expert")
+        ->group(group);
+    app.add_option("--router-ids", options.router_ids, "Under the block: tables of expert ids (hash routing)")
+        ->group(group);
+    app.add_flag("--allow-no-manifest", options.allow_no_manifest, "Take a layout that has no manifest");
+    app.add_flag("--force", options.force, "Replace the folder if it exists");
+    cli::add_common_options(app, options.common, examples);
+}
+
+}  // namespace
+
+LoadOptions parse_options(int argc, char** argv) {
+    CheckOptions check;
+    CheckpointOptions bake, slots;
+    bake.kind = CheckpointOptions::Kind::bake;
+    slots.kind = CheckpointOptions::Kind::slots;
+    cli::CommonOptions common;
+    CLI::App app("Admits a layout to a server, and writes checkpoints in its order.", "eplb-load");
+    app.require_subcommand(1);
+    cli::add_common_options(
+        app, common,
+        "  eplb-load check layout.json --engine sglang --server-args serve.sh --model-config MODEL\n"
+        "  eplb-load bake layout.json --checkpoint MODEL --out MODEL-baked");
+    CLI::App* check_app = app.add_subcommand("check", "May this layout be put in force on that server?");
+    add_check(*check_app, check);
+    CLI::App* bake_app = app.add_subcommand(
+        "bake", "Permute a checkpoint so that a server without load balancing runs a redundancy-0 layout");
+    add_checkpoint(*bake_app, bake,
+                   "  eplb-load bake layout.json --checkpoint MODEL --out MODEL-baked\n"
+                   "  eplb-load bake layout.json --checkpoint MODEL --out OUT --family generic --expert-names "
+                   "'layers.{layer}.moe.{expert}.' --block-names 'layers.{layer}.' --router-rows gate.weight");
+    CLI::App* slots_app =
+        app.add_subcommand("slots", "Write one safetensors file a rank with its physical experts in slot order");
+    add_checkpoint(*slots_app, slots,
+                   "  eplb-load slots layout.json --checkpoint MODEL --out SLOTS\n"
+                   "  eplb-load slots layout.json --checkpoint MODEL --out SLOTS --family deepseek --force");
+    cli::parse(app, argc, argv);
+    if (check_app->parsed()) return check;
+    return bake_app->parsed() ? bake : slots;
+}
+
+}  // namespace eplb

@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "files/json_document.hpp"
+#include "loader/admission.hpp"
+
+namespace eplb {
+namespace {
+
+constexpr int format_version = 1;
+
+std::optional<std::string> text_or_null(const JsonValue& value) {
+    if (value.is(JsonKind::null)) return std::nullopt;
+    return std::string(value.as_string());
+}
+
+Geometry read_geometry(const JsonValue& value) {
+    constexpr std::array<std::string_view, 4> keys{"layers", "experts", "ranks", "slots_per_rank"};
+    value.allow_keys(keys);
+    const auto figure = [&](std::string_view key, int most) {
+        return static_cast<int>(value.at(key).as_integer(1, most));
+    };
+    return {figure("layers", max_layers), figure("experts", max_experts), figure("ranks", max_ranks),
+            figure("slots_per_rank", max_experts)};
+}
+
+}  // namespace
+
+std::string encode_attestation(const Attestation& attestation) {
+    nlohmann::ordered_json json;
+    const auto or_null = [](const std::optional<std::string>& text) {
+        return text ? nlohmann::ordered_json(*text) : nlohmann::ordered_json();
+    };
+    json["format_version"] = format_version;
+    json["layout"] = attestation.layout_name;
+    json["layout_sha256"] = attestation.layout_sha256;
+    json["map_hash"] = attestation.map_hash;
+    json["table_sha256"] = or_null(attestation.table_sha256);
+    json["geometry"] = {{"layers", attestation.geometry.layers},
+                        {"experts", attestation.geometry.experts},
+                        {"ranks", attestation.geometry.ranks},
+                        {"slots_per_rank", attestation.geometry.slots_per_rank}};
+    json["engine"] = attestation.engine;
+    json["dispatch"] = or_null(attestation.dispatch);
+    json["first_row"] = attestation.first_row;
+    json["facts"] = nlohmann::ordered_json::object();
+    for (const auto& [name, value] : attestation.facts) json["facts"][name] = value;
+    return json.dump() + "\n";
+}
+
+Attestation decode_attestation(std::string_view text) {
+    constexpr std::array<std::string_view, 10> keys{"format_version", "layout",   "layout_sha256", "map_hash",
+                                                    "table_sha256",   "geometry", "engine",        "dispatch",
+                                                    "first_row",      "facts"};
+    const JsonDocument document = JsonDocument::parse(text);
+    const JsonValue root = document.root();
+    root.allow_keys(keys);
+    if (root.at("format_version").as_integer() != format_version) {
+        root.at("format_version").fail("UNKNOWN_VERSION", fmt::format("is not {}", format_version));
+    }
+    Attestation attestation;
+    attestation.layout_name = root.at("layout").as_string();
+    attestation.layout_sha256 = root.at("layout_sha256").as_string();
+    attestation.map_hash = root.at("map_hash").as_string();
+    attestation.table_sha256 = text_or_null(root.at("table_sha256"));
+    attestation.geometry = read_geometry(root.at("geometry"));
+    attestation.engine = root.at("engine").as_string();
+    attestation.dispatch = text_or_null(root.at("dispatch"));
+    for (const JsonValue row : root.at("first_row").elements()) {
+        auto& slots = attestation.first_row.emplace_back();
+        for (const JsonValue expert : row.elements()) {
+            slots.push_back(static_cast<int>(expert.as_integer(0, max_experts - 1)));
+        }
+    }
+    for (const auto [name, value] : root.at("facts").members()) attestation.facts.emplace_back(name, value.as_string());
+    return attestation;
+}
+
+std::vector<std::string> differences(const Attestation& attested, const Attestation& now) {
+    std::vector<std::string> lines;
+    const auto compare = [&](std::string_view what, const std::string& then, const std::string& current) {
+        if (then != current) lines.push_back(fmt::format("{}: attested {}, now {}", what, then, current));
+    };
+    compare("layout_sha256", attested.layout_sha256, now.layout_sha256);
+    compare("map_hash", attested.map_hash, now.map_hash);
+    compare("table_sha256", attested.table_sha256.value_or("none"), now.table_sha256.value_or("none"));
+    compare("geometry", fmt::format("{} layers, {}", attested.geometry.layers, describe(attested.geometry)),
+            fmt::format("{} layers, {}", now.geometry.layers, describe(now.geometry)));
+    compare("engine", attested.engine, now.engine);
+    compare("dispatch", attested.dispatch.value_or("none"), now.dispatch.value_or("none"));
+    if (attested.first_row != now.first_row) lines.emplace_back("first_row: other experts on the ranks");
+    std::map<std::string, std::pair<std::string, std::string>> facts;
+    for (const auto& [name, value] : attested.facts) facts[name].first = value;
+    for (const auto& [name, value] : now.facts) facts[name].second = value;
+    for (const auto& [name, values] : facts) {
+        compare(name, values.first.empty() ? "nothing" : values.first,
+                values.second.empty() ? "nothing" : values.second);
+    }
+    return lines;
+}
+
+}  // namespace eplb
