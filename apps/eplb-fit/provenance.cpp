@@ -71,6 +71,22 @@ std::vector<std::optional<ManifestLayer>> layers_of(const FittedLayout& fitted) 
     return layers;
 }
 
+ManifestGuard guard_of(const GuardFacts& facts) {
+    ManifestGuard guard;
+    guard.window_fit = facts.window_fit;
+    guard.predictability = facts.predictability;
+    guard.noise_level = facts.noise_level;
+    guard.replica_exponent = facts.replica_quarters / 4.0;
+    guard.replica_share = facts.replica_share;
+    guard.mean_shrink = facts.mean_shrink;
+    guard.step_layers = facts.step_layers;
+    guard.window_layers = facts.window_layers;
+    guard.expected_holdout = facts.expected_holdout;
+    guard.expected_gain = facts.expected_gain;
+    guard.expected_gain_error = facts.expected_gain_error;
+    return guard;
+}
+
 }  // namespace
 
 Manifest manifest_of(const FitReport& report) {
@@ -92,6 +108,7 @@ Manifest manifest_of(const FitReport& report) {
     }
     manifest.dispatch = report.dispatches.front().model->name;
     manifest.seed = options.seed;
+    if (fitted.guard) manifest.guard = guard_of(*fitted.guard);
     manifest.tool_version = version();
     manifest.tool_commit = commit();
     manifest.command_line = canonical_command_line(options);

@@ -70,6 +70,26 @@ Json curve_json(const FitOptions& options, const Curve& curve) {
             {"reasons", curve.reasons}};
 }
 
+template <typename T>
+Json optional_json(const std::optional<T>& value) {
+    return value ? Json(*value) : Json(nullptr);
+}
+
+Json guard_json(const std::optional<GuardFacts>& facts) {
+    if (!facts) return nullptr;
+    return {{"window_fit", facts->window_fit},
+            {"predictability", optional_json(facts->predictability)},
+            {"noise_level", facts->noise_level},
+            {"replica_exponent", facts->replica_quarters / 4.0},
+            {"replica_share", facts->replica_share},
+            {"mean_shrink", facts->mean_shrink},
+            {"step_layers", facts->step_layers},
+            {"window_layers", facts->window_layers},
+            {"expected_holdout", optional_json(facts->expected_holdout)},
+            {"expected_gain", optional_json(facts->expected_gain)},
+            {"expected_gain_error", facts->expected_gain_error}};
+}
+
 Json bounds_json(const FittedLayout& fitted) {
     const BoundSummary window = window_gaps(fitted_part(fitted.results.back()));
     return {{"window",
@@ -95,6 +115,7 @@ void add_fitted(Json& json, const FitReport& report) {
                       {"map_hash", fitted.map_hash},
                       {"geometry", geometry_json(fitted.geometry)}};
     json["manifest"] = {{"file", manifest_path(options.out)}, {"sha256", fitted.manifest_sha256}};
+    json["guard"] = guard_json(fitted.guard);
     json["results"] = results_json(fitted.results.back());
     json["baselines"] = std::move(baselines);
     json["bounds"] = bounds_json(fitted);
@@ -113,6 +134,18 @@ std::string bounds_text(const FittedLayout& fitted) {
         "largest "
         "{:.1e} (layer {})\n",
         window.certified, window.layers, certified_gap, window.mean_gap, window.worst_gap, window.worst_layer);
+}
+
+// What cross-validation on the fitted record slots promises, beside what the held-out ones show.
+std::string expectation_text(const FittedLayout& fitted) {
+    if (!fitted.guard || !fitted.guard->expected_holdout) return "";
+    const PartScore& headline = fitted.results.back().front();
+    std::string text = fmt::format("expected  step {} on record slots not fitted on (cross-validated)",
+                                   fixed(*fitted.guard->expected_holdout));
+    if (headline.part == Part::holdout) {
+        text += fmt::format(", {} measured on those held out", fixed(headline.summary.step_max_over_mean.mean));
+    }
+    return text + "\n";
 }
 
 std::string replacement_text(const FitOptions& options, const FittedLayout& fitted) {
@@ -178,7 +211,8 @@ std::string fitted_text(const FitReport& report) {
                     describe(fitted.geometry), options.policy->name, how, options.seed);
     text += scores_text(fitted.subjects, fitted.results);
     text += legend_text(fitted.results.back().front(), report.dispatches) + "\n";
-    text += bounds_text(fitted) + replacement_text(options, fitted) + verdict_text(fitted.verdict, fitted.against);
+    text += bounds_text(fitted) + expectation_text(fitted) + replacement_text(options, fitted) +
+            verdict_text(fitted.verdict, fitted.against);
     for (const std::string& note : fitted.notes) text += fmt::format("note      {}\n", note);
     text += fmt::format("written   {} ({} redundant in total), {}\n\nSGLang\n  {}\n", options.out,
                         fitted.geometry.redundant_total(), manifest_path(options.out),

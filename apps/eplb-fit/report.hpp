@@ -8,6 +8,7 @@
 #include "curve.hpp"
 #include "evaluation/count_input.hpp"
 #include "evaluation/evaluation.hpp"
+#include "fit/problem.hpp"
 #include "layout_io/scenario.hpp"
 #include "options.hpp"
 
@@ -26,8 +27,9 @@ struct FittedLayout {
     std::vector<std::vector<PartScore>> results;  // of each subject, the headline first
     std::optional<Replacement> replacement;       // with --current
     Verdict verdict;
-    std::string against;  // "trivial", or the current layout's file
-    Layout written;       // the scored one, unless --refit-all
+    std::string against;              // "trivial", or the current layout's file
+    Layout written;                   // the scored one, unless --refit-all
+    std::optional<GuardFacts> guard;  // of the step objective
     std::vector<std::string> notes;
     std::string layout_sha256, map_hash, manifest_sha256;
 };

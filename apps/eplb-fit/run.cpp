@@ -82,6 +82,7 @@ FittedLayout fit_layout(const FitReport& report) {
 
     FitResult result = fit_on(options, *options.policy, input.counts, report.split.fit, fitted.geometry, "fitting");
     append(fitted.notes, std::move(result.notes));
+    fitted.guard = result.guard;
     fitted.subjects = baselines(options, input, fitted.geometry);
     if (options.current) {
         fitted.replacement = replace_current(report, fitted.subjects.back(), result.layout);

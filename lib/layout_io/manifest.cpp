@@ -76,6 +76,21 @@ void describe(Archive& archive, ManifestVerdict& verdict) {
 }
 
 template <typename Archive>
+void describe(Archive& archive, ManifestGuard& guard) {
+    archive("window_fit", guard.window_fit);
+    archive("predictability", guard.predictability);
+    archive("noise_level", guard.noise_level);
+    archive("replica_exponent", guard.replica_exponent);
+    archive("replica_share", guard.replica_share);
+    archive("mean_shrink", guard.mean_shrink);
+    archive("step_layers", guard.step_layers, 0, max_layers);
+    archive("window_layers", guard.window_layers, 0, max_layers);
+    archive("expected_holdout", guard.expected_holdout);
+    archive("expected_gain", guard.expected_gain);
+    archive("expected_gain_error", guard.expected_gain_error);
+}
+
+template <typename Archive>
 void describe(Archive& archive, Manifest& manifest) {
     int version = manifest_format_version;
     archive("format_version", version, manifest_format_version, manifest_format_version);
@@ -100,6 +115,7 @@ void describe(Archive& archive, Manifest& manifest) {
         fit("effort", manifest.effort);
         fit("dispatch", manifest.dispatch);
         fit("seed", manifest.seed);
+        fit("guard", manifest.guard);
     });
     archive.section("tool", [&](Archive& tool) {
         tool("version", manifest.tool_version);

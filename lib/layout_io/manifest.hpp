@@ -42,6 +42,18 @@ struct ManifestLayer {
     bool kept = false;  // the current row was kept (--min-gain)
 };
 
+// What the guard of the step objective saw in the fitted record slots, and what it decided for the whole model.
+struct ManifestGuard {
+    bool window_fit = false;               // only noise: every layer got the window fit
+    std::optional<double> predictability;  // pooled leave-one-out R^2; absent: fewer than three record slots
+    double noise_level = 0;                // what it must exceed
+    double replica_exponent = 0, replica_share = 0, mean_shrink = 1;
+    int step_layers = 0, window_layers = 0;  // by the fit that won
+    // Cross-validated on the fitted record slots: mean step balancedness on others, and its gain over the window fit.
+    std::optional<double> expected_holdout, expected_gain;
+    double expected_gain_error = 0;  // standard error
+};
+
 struct ManifestVerdict {
     std::string decision;  // "recommend-trial", "not-now", "insufficient-evidence"
     std::string against;   // "trivial", or the base name of the current layout
@@ -64,7 +76,8 @@ struct Manifest {
     Scenario scenario = unobserved_scenario();
 
     std::string policy, objective, effort, dispatch;
-    std::uint64_t seed = 0;                               // below 2^63
+    std::uint64_t seed = 0;  // below 2^63
+    std::optional<ManifestGuard> guard;
     std::string tool_version, tool_commit, command_line;  // canonical: no paths, threads or verbosity
 
     std::vector<ManifestScore> scores;
