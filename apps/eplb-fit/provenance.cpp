@@ -65,6 +65,7 @@ std::vector<std::optional<ManifestLayer>> layers_of(const FittedLayout& fitted) 
         entry.window = balance->window;
         entry.window_lower_bound = part.window_lower_bound[layer];
         entry.step = balance->step;
+        if (!fitted.step_lower_bound.empty()) entry.step_lower_bound = fitted.step_lower_bound[layer];
         entry.kept = fitted.replacement && fitted.replacement->kept[layer];
         layers.emplace_back(entry);
     }

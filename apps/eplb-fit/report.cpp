@@ -90,15 +90,23 @@ Json guard_json(const std::optional<GuardFacts>& facts) {
             {"expected_gain_error", facts->expected_gain_error}};
 }
 
+Json bound_json(const BoundSummary& summary) {
+    return {{"layers", summary.layers},
+            {"certified_layers", summary.certified},
+            {"certified_gap", certified_gap},
+            {"mean", summary.mean},
+            {"mean_lower_bound", summary.mean_lower_bound},
+            {"mean_gap", summary.mean_gap},
+            {"worst_gap", summary.worst_gap},
+            {"worst_layer", summary.worst_layer}};
+}
+
 Json bounds_json(const FittedLayout& fitted) {
-    const BoundSummary window = window_gaps(fitted_part(fitted.results.back()));
-    return {{"window",
-             {{"layers", window.layers},
-              {"certified_layers", window.certified},
-              {"certified_gap", certified_gap},
-              {"mean_gap", window.mean_gap},
-              {"worst_gap", window.worst_gap},
-              {"worst_layer", window.worst_layer}}}};
+    const PartScore& part = fitted_part(fitted.results.back());
+    return {{"window", bound_json(summarize_gaps(part, &LayerBalance::window, part.window_lower_bound))},
+            {"step", fitted.step_lower_bound.empty()
+                         ? Json(nullptr)
+                         : bound_json(summarize_gaps(part, &LayerBalance::step, fitted.step_lower_bound))}};
 }
 
 void add_fitted(Json& json, const FitReport& report) {
@@ -128,12 +136,17 @@ void add_fitted(Json& json, const FitReport& report) {
 }
 
 std::string bounds_text(const FittedLayout& fitted) {
-    const BoundSummary window = window_gaps(fitted_part(fitted.results.back()));
-    return fmt::format(
-        "bound     window, fitted record slots: {} of {} layers within {:g} of the lower bound, gap mean {:.1e}, "
-        "largest "
-        "{:.1e} (layer {})\n",
-        window.certified, window.layers, certified_gap, window.mean_gap, window.worst_gap, window.worst_layer);
+    const PartScore& part = fitted_part(fitted.results.back());
+    const auto line = [](std::string_view label, std::string_view objective, const BoundSummary& summary) {
+        return fmt::format(
+            "{:<10}{} {} where it was fitted, no layout is below {}; largest gap {:.2g} % (layer {}), {} of {} layers "
+            "within {:g} %\n",
+            label, objective, fixed(summary.mean), fixed(summary.mean_lower_bound), 100 * summary.worst_gap,
+            summary.worst_layer, summary.certified, summary.layers, 100 * certified_gap);
+    };
+    std::string text = line("bounds", "window", summarize_gaps(part, &LayerBalance::window, part.window_lower_bound));
+    if (fitted.step_lower_bound.empty()) return text;
+    return text + line("", "step", summarize_gaps(part, &LayerBalance::step, fitted.step_lower_bound));
 }
 
 // What cross-validation on the fitted record slots promises, beside what the held-out ones show.
@@ -229,22 +242,26 @@ const PartScore& fitted_part(const std::vector<PartScore>& results) {
     return fit == results.end() ? results.front() : *fit;
 }
 
-BoundSummary window_gaps(const PartScore& fitted) {
+BoundSummary summarize_gaps(const PartScore& fitted, double LayerBalance::*value,
+                            const std::vector<double>& lower_bound) {
     BoundSummary summary;
-    double total = 0;
     for (std::size_t layer = 0; layer < fitted.score.layers.size(); ++layer) {
         const auto& balance = fitted.score.layers[layer];
         if (!balance) continue;
-        const double gap = balance->window / fitted.window_lower_bound[layer] - 1;
+        const double reached = (*balance).*value, gap = reached / lower_bound[layer] - 1;
         ++summary.layers;
         if (gap <= certified_gap) ++summary.certified;
-        total += gap;
+        summary.mean += reached;
+        summary.mean_lower_bound += lower_bound[layer];
+        summary.mean_gap += gap;
         if (summary.layers == 1 || gap > summary.worst_gap) {
             summary.worst_gap = gap;
             summary.worst_layer = static_cast<int>(layer);
         }
     }
-    if (summary.layers > 0) summary.mean_gap = total / summary.layers;
+    if (summary.layers > 0) {
+        for (double* sum : {&summary.mean, &summary.mean_lower_bound, &summary.mean_gap}) *sum /= summary.layers;
+    }
     return summary;
 }
 

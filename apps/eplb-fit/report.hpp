@@ -27,7 +27,9 @@ struct FittedLayout {
     std::vector<std::vector<PartScore>> results;  // of each subject, the headline first
     std::optional<Replacement> replacement;       // with --current
     Verdict verdict;
-    std::string against;              // "trivial", or the current layout's file
+    std::string against;  // "trivial", or the current layout's file
+    // [L], max/mean, of the fitted record slots under the even split; empty unless the step value was the objective
+    std::vector<double> step_lower_bound;
     Layout written;                   // the scored one, unless --refit-all
     std::optional<GuardFacts> guard;  // of the step objective
     std::vector<std::string> notes;
@@ -44,17 +46,19 @@ struct FitReport {
     std::optional<Curve> curve;
 };
 
-// How close the fitted record slots came to what no layout beats.
+// How close the layout comes, on the record slots it was fitted on, to what no layout beats.
 struct BoundSummary {
-    int layers = 0, certified = 0;  // scored; within certified_gap of the lower bound
-    double mean_gap = 0, worst_gap = 0;
+    int layers = 0, certified = 0;          // scored; within certified_gap of the lower bound
+    double mean = 0, mean_lower_bound = 0;  // max/mean over the scored layers
+    double mean_gap = 0, worst_gap = 0;     // value / lower bound - 1
     int worst_layer = 0;
 };
 inline constexpr double certified_gap = 1e-3;
 
 // The results of a subject on the record slots that it was fitted on: the part fit, or all.
 const PartScore& fitted_part(const std::vector<PartScore>& results);
-BoundSummary window_gaps(const PartScore& fitted);
+BoundSummary summarize_gaps(const PartScore& fitted, double LayerBalance::*value,
+                            const std::vector<double>& lower_bound);
 
 std::string report_json(const FitReport& report);
 std::string report_text(const FitReport& report);

@@ -16,6 +16,8 @@
 #include "layout_io/layout_file.hpp"
 #include "provenance.hpp"
 #include "report.hpp"
+#include "score/layer_loop.hpp"
+#include "score/step_bound.hpp"
 
 namespace eplb {
 namespace {
@@ -69,6 +71,17 @@ Replacement replace_current(const FitReport& report, const Subject& current, Lay
     return replacement;
 }
 
+// [L], of the record slots that were fitted on.
+std::vector<double> step_bounds(const FitOptions& options, const Counts& counts, const std::vector<int>& record_slots,
+                                const Geometry& geometry) {
+    std::vector<double> bounds(static_cast<std::size_t>(geometry.layers));
+    for_each_layer(geometry.layers, options.common.thread_count(), [&](int layer) {
+        bounds[static_cast<std::size_t>(layer)] =
+            step_lower_bound(gather(counts, layer, record_slots), geometry.ranks, geometry.slots_per_rank);
+    });
+    return bounds;
+}
+
 void append(std::vector<std::string>& notes, std::vector<std::string> more) {
     notes.insert(notes.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
@@ -89,6 +102,9 @@ FittedLayout fit_layout(const FitReport& report) {
         if (!report.split.holdout.empty()) {
             fitted.notes.push_back("which rows stay was decided on the held-out record slots");
         }
+    }
+    if (options.policy->obeys_objective && options.objective == Objective::step) {
+        fitted.step_lower_bound = step_bounds(options, input.counts, report.split.fit, fitted.geometry);
     }
     const std::size_t current = options.current ? fitted.subjects.size() - 1 : 0;  // else trivial
     fitted.subjects.push_back(make_subject("fitted", result.layout, report.split.fit));
