@@ -41,6 +41,9 @@ ValidateOptions parse_options(int argc, char** argv) {
         ->check(CLI::NonNegativeNumber)
         ->group(group)
         ->needs(layout);
+    app.add_option("--dispatch-table", options.dispatch_table, "Dispatch table (.npy or .json) made for the layout")
+        ->group(group)
+        ->needs(layout);
     app.add_option("--target", target, target_help())->group(group)->needs(layout);
     files->excludes(layout);
     for (const char* name : {"--format", "--dataset", "--dense-layers", "--top-k", "--expect-total", "--reduction",

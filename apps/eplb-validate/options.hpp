@@ -16,6 +16,7 @@ struct ValidateOptions {
     bool strict = false;  // warnings count as errors
     // With --layout FILE no counts are read.
     std::optional<std::string> layout;
+    std::optional<std::string> dispatch_table;
     std::optional<int> nodes, redundant_total;
     const LayoutTarget* target = nullptr;
 };

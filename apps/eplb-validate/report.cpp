@@ -206,6 +206,10 @@ std::string layout_facts(const FileReport& file, bool verbose) {
     if (file.geometry) {
         text += fact("layout", fmt::format("{} layers, {}", file.geometry->layers, describe(*file.geometry)));
     }
+    if (file.table) {
+        text += fact("table", fmt::format("{} ranks x {} layers x {} experts", file.table->ranks, file.table->layers,
+                                          file.table->experts));
+    }
     if (verbose && file.sha256) text += fact("sha256", *file.sha256);
     if (verbose && file.map_hash) text += fact("map hash", *file.map_hash);
     return text;
@@ -254,9 +258,10 @@ std::string report_json(const Report& report) {
 
 std::string report_text(const Report& report, bool verbose) {
     std::string text = verdict_text(report);
-    if (report.files.size() > 1) text += files_table(report);
+    const bool as_table = report.files.size() > 1 && !report.layout;
+    if (as_table) text += files_table(report);
     for (const FileReport& file : report.files) {
-        if (report.files.size() > 1 && !verbose) break;
+        if (as_table && !verbose) break;
         text += report.layout ? layout_facts(file, verbose) : count_facts(file, verbose);
     }
     for (const Group& group : grouped(report)) text += finding_text(group, report.files.size() > 1, verbose);

@@ -29,10 +29,15 @@ struct FileReport {
     // A layout.
     std::optional<Geometry> geometry;
     std::optional<std::string> map_hash;
+    // A dispatch table.
+    struct TableShape {
+        int ranks, layers, experts;
+    };
+    std::optional<TableShape> table;
 };
 
 struct Report {
-    bool layout = false;  // one layout, else counts
+    bool layout = false;  // a layout, and the dispatch table for it if one was given; else counts
     bool strict = false;
     std::vector<FileReport> files;
     std::vector<Finding> findings;  // across files

@@ -5,11 +5,13 @@
 #include <algorithm>
 
 #include "check/counts.hpp"
+#include "check/dispatch_table.hpp"
 #include "check/layout.hpp"
 #include "cli/app.hpp"
 #include "counts_io/libtorch_reader.hpp"
 #include "files/digest.hpp"
 #include "files/mapped_file.hpp"
+#include "layout_io/dispatch_table_file.hpp"
 #include "layout_io/layout_file.hpp"
 #include "layout_io/manifest.hpp"
 #include "report.hpp"
@@ -128,9 +130,47 @@ void check_round_trip(std::string_view text, const LayoutExpectation& expectatio
     }
 }
 
+// The table against the layout, and the hashes that tie the two.
+FileReport validate_dispatch_table(const std::string& path, const FileReport& layout_report, const Layout& layout,
+                                   const std::optional<Manifest>& manifest) {
+    FileReport report;
+    report.path = path;
+    try {
+        const DispatchTableFile file = read_dispatch_table(path);
+        report.sha256 = file.sha256;
+        report.table = {file.table.ranks, file.table.layers, file.table.experts};
+        report.findings = check_dispatch_table(file.table, layout);
+        const bool fitted_with_layout = path == fitted_table_path(layout_report.path);
+        if (fitted_with_layout && manifest && manifest->dispatch_table_sha256 &&
+            *manifest->dispatch_table_sha256 != file.sha256) {
+            report.findings.push_back({Severity::error, "TABLE_MISMATCH", "",
+                                       fmt::format("the layout's manifest states a table with SHA-256 {}, this is {}",
+                                                   *manifest->dispatch_table_sha256, file.sha256),
+                                       "the table was changed after the fit"});
+        }
+        if (!find_dispatch_table_manifest(file, *layout_report.sha256)) {
+            report.findings.push_back({Severity::info, "NO_TABLE_MANIFEST", "",
+                                       fmt::format("there is no {}", dispatch_table_manifest_path(path)),
+                                       "without it nobody can tell which rule and nodes the table was made for"});
+        }
+    } catch (const Error& error) {
+        if (error.code() != ErrorCode::input) throw;
+        if (error.finding_code() == "TABLE_MISMATCH") {
+            report.findings.push_back(
+                {Severity::error, "TABLE_MISMATCH", error.where(), error.message(), error.hint()});
+        } else {
+            report.undecodable = error;
+            report.findings.push_back(finding_of(error, path));
+        }
+    }
+    sort_by_severity(report.findings);
+    return report;
+}
+
 Report validate_layout(const ValidateOptions& options) {
     Report report;
     report.layout = true;
+    report.files.reserve(2);  // the layout and its table
     FileReport& file_report = report.files.emplace_back();
     file_report.path = *options.layout;
     const auto file = open_file(file_report);
@@ -147,6 +187,14 @@ Report validate_layout(const ValidateOptions& options) {
             check_round_trip(file->text(), expectation, manifest, file_report);
         }
         sort_by_severity(file_report.findings);
+        if (options.dispatch_table && file_report.geometry && file_report.map_hash) {
+            const Layout layout = decode_layout(file->text(), expectation.ranks, file_report.geometry->experts);
+            FileReport table = validate_dispatch_table(*options.dispatch_table, file_report, layout, manifest);
+            report.files.push_back(std::move(table));
+        } else if (options.dispatch_table) {
+            report.findings.push_back({Severity::info, "TABLE_NOT_CHECKED", "",
+                                       "the dispatch table was not looked at: the layout has errors", ""});
+        }
     } catch (const Error& error) {
         if (error.code() != ErrorCode::input) throw;
         file_report.undecodable = error.inside(file_report.path);

@@ -10,12 +10,16 @@
 
 namespace eplb::cli {
 
+std::string version_line(const std::string& program) {
+    return fmt::format("{} {} ({})", program, version(), commit());
+}
+
 void add_common_options(CLI::App& app, CommonOptions& options, const std::string& examples) {
     app.add_flag("--json", options.json, "One JSON object on stdout and nothing else");
     app.add_option("--threads", options.threads, "Threads to use; results do not depend on it (default: all cores)")
         ->check(CLI::Range(1, 1024));
     app.add_flag("-v,--verbose", options.verbosity, "More detail; may be repeated");
-    app.set_version_flag("--version", fmt::format("{} {} ({})", app.get_name(), version(), commit()));
+    app.set_version_flag("--version", version_line(app.get_name()));
     app.footer("Examples:\n" + examples);
 }
 

@@ -13,6 +13,9 @@
 
 namespace eplb::cli {
 
+// What --version prints.
+std::string version_line(const std::string& program);
+
 // Adds --json, --threads, -v and --version; `examples` are two command lines shown at the end of --help.
 void add_common_options(CLI::App& app, CommonOptions& options, const std::string& examples);
 
