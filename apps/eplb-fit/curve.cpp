@@ -18,8 +18,7 @@ double extra_bytes_per_rank(const Curve& curve, const CurvePoint& point, int ran
     return extra_bytes_total(curve, point, bytes_per_expert) / ranks;
 }
 
-Curve redundancy_curve(const FitOptions& options, const CountInput& input, const RecordSplit& split,
-                       const Dispatch& dispatch) {
+Curve redundancy_curve(const FitOptions& options, const CountInput& input, const RecordSplit& split) {
     const Counts& counts = input.counts;
     const Part part = parts_of(split, std::nullopt).front();
     Curve curve;
@@ -33,11 +32,12 @@ Curve redundancy_curve(const FitOptions& options, const CountInput& input, const
             point.infeasible = error.message();
         }
         if (point.geometry) {
-            FitResult fitted = fit_on(options, *options.policy, counts, split.fit, *point.geometry,
-                                      fmt::format("fitting with +{}", redundant));
-            const Subject subject = make_subject("fitted", std::move(fitted.layout), split.fit);
-            auto results =
-                evaluate(counts, split, {&part, 1}, {&subject, 1}, {&dispatch, 1}, options.common.thread_count());
+            DispatchedFit fitted =
+                fit_as_asked(options, counts, split.fit, *point.geometry, fmt::format("fitting with +{}", redundant));
+            const Subject subject = make_subject("fitted", std::move(fitted.result.layout), split.fit);
+            const std::vector<Dispatch> dispatches = fitted.dispatches(options, subject.name);
+            auto results = evaluate(counts, split, {&part, 1}, {&subject, 1}, {&dispatches.front(), 1},
+                                    options.common.thread_count());
             point.score = std::move(results.front().front());
             curve.weight_layers = std::max(curve.weight_layers, point.score->score.layers_scored());
             scored.push_back(curve.points.size());

@@ -31,8 +31,7 @@ struct Curve {
 double extra_bytes_per_rank(const Curve& curve, const CurvePoint& point, int ranks, std::int64_t bytes_per_expert);
 double extra_bytes_total(const Curve& curve, const CurvePoint& point, std::int64_t bytes_per_expert);
 
-// One fit for every entry of options.redundancy_curve.
-Curve redundancy_curve(const FitOptions& options, const CountInput& input, const RecordSplit& split,
-                       const Dispatch& dispatch);
+// One fit for every entry of options.redundancy_curve, scored under the dispatch it was made for.
+Curve redundancy_curve(const FitOptions& options, const CountInput& input, const RecordSplit& split);
 
 }  // namespace eplb

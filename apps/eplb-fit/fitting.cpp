@@ -1,6 +1,12 @@
 #include "fitting.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "cli/progress_bar.hpp"
+#include "fit/dispatch_fit.hpp"
+#include "score/balance.hpp"
 #include "score/layer_loop.hpp"
 
 namespace eplb {
@@ -24,8 +30,33 @@ Geometry geometry_with_redundancy(int layers, int experts, int ranks, int redund
     return geometry;
 }
 
-FitResult fit_on(const FitOptions& options, const FitPolicy& policy, const Counts& counts,
-                 std::span<const int> record_slots, const Geometry& geometry, const std::string& what) {
+namespace {
+
+// The certificate of what whole source ranks as shares cost.
+std::string share_optimum_note(const BalancedFit& balanced, const FitProblem& problem) {
+    double reached = 0, optimum = 0, worst = 0;
+    int layers = 0;
+    DispatchContext context;
+    context.table = &balanced.table;
+    const ReplicaShares shares = replica_shares(find_dispatch_model("table"), balanced.fit.layout, context);
+    for (std::size_t layer = 0; layer < problem.layers.size(); ++layer) {
+        const int index = static_cast<int>(layer);
+        const auto value =
+            balance(problem.layers[layer], balanced.fit.layout.row(index), shares.row(index), problem.geometry.ranks);
+        if (!value) continue;
+        ++layers;
+        reached += value->window;
+        optimum += *balanced.share_optimum[layer];
+        worst = std::max(worst, value->window - *balanced.share_optimum[layer]);
+    }
+    return fmt::format(
+        "balanced table, window, fitted record slots: {:.5f} on average; real-valued shares of the same replicas "
+        "(max-flow) could reach {:.5f}; whole source ranks cost at most {:.5f} in a layer",
+        reached / layers, optimum / layers, worst);
+}
+
+FitProblem problem_of(const FitOptions& options, const Counts& counts, std::span<const int> record_slots,
+                      const Geometry& geometry, const std::string& what) {
     FitProblem problem;
     problem.geometry = geometry;
     problem.objective = options.objective;
@@ -37,7 +68,44 @@ FitResult fit_on(const FitOptions& options, const FitPolicy& policy, const Count
         problem.layers[static_cast<std::size_t>(layer)] = gather(counts, layer, record_slots);
     });
     problem.progress = cli::progress_bar(what);
-    return fit(policy, problem);
+    return problem;
+}
+
+}  // namespace
+
+FitResult fit_on(const FitOptions& options, const FitPolicy& policy, const Counts& counts,
+                 std::span<const int> record_slots, const Geometry& geometry, const std::string& what) {
+    return fit(policy, problem_of(options, counts, record_slots, geometry, what));
+}
+
+DispatchedFit fit_as_asked(const FitOptions& options, const Counts& counts, std::span<const int> record_slots,
+                           const Geometry& geometry, const std::string& what) {
+    if (dispatch_name(options) == "even") {
+        return {fit_on(options, *options.policy, counts, record_slots, geometry, what), std::nullopt};
+    }
+    const FitProblem problem = problem_of(options, counts, record_slots, geometry, what);
+    if (!makes_table(options)) {
+        const Dispatch rule = rule_dispatch(dispatch_name(options), options.dispatch);
+        return {fit_for_rule(problem, *rule.model, rule.context), std::nullopt};
+    }
+    DispatchContext context;
+    context.nodes = options.dispatch.nodes;
+    BalancedFit balanced = fit_balanced(problem, context);
+    if (options.objective == Objective::window) {
+        balanced.fit.notes.push_back(share_optimum_note(balanced, problem));
+    }
+    return {std::move(balanced.fit), std::move(balanced.table)};
+}
+
+std::vector<Dispatch> DispatchedFit::dispatches(const FitOptions& options, const std::string& subject) const {
+    std::vector<Dispatch> dispatches;
+    if (table) {
+        dispatches.push_back(table_dispatch(dispatch_name(options), *table, subject));
+    } else {
+        dispatches.push_back(rule_dispatch(dispatch_name(options), options.dispatch));
+    }
+    if (dispatches.front().label != "even") dispatches.push_back(rule_dispatch("even", {}));
+    return dispatches;
 }
 
 }  // namespace eplb

@@ -8,6 +8,7 @@
 
 #include "core/counts.hpp"
 #include "core/geometry.hpp"
+#include "evaluation/evaluation.hpp"
 #include "fit/problem.hpp"
 #include "options.hpp"
 
@@ -17,7 +18,19 @@ namespace eplb {
 Geometry geometry_of(const FitOptions& options, int layers, int experts);
 Geometry geometry_with_redundancy(int layers, int experts, int ranks, int redundant_total);
 
-// Fits on these record slots. `what` names the work on the progress bar.
+struct DispatchedFit {
+    FitResult result;
+    std::optional<DispatchTable> table;  // --dispatch balanced
+
+    // What the layout, called `subject`, is scored under: the dispatch it was fitted for, then the even split.
+    std::vector<Dispatch> dispatches(const FitOptions& options, const std::string& subject) const;
+};
+
+// Fits for --policy and --dispatch on these record slots. `what` names the work on the progress bar.
+DispatchedFit fit_as_asked(const FitOptions& options, const Counts& counts, std::span<const int> record_slots,
+                           const Geometry& geometry, const std::string& what);
+
+// Fits for the even split on these record slots. `what` names the work on the progress bar.
 FitResult fit_on(const FitOptions& options, const FitPolicy& policy, const Counts& counts,
                  std::span<const int> record_slots, const Geometry& geometry, const std::string& what);
 

@@ -106,6 +106,18 @@ FitOptions parse_options(int argc, char** argv) {
         app, "--objective", objective, objectives,
         fmt::format("What policy search makes small: step or window (default: {})", name_of(default_objective)));
     cli::add_choice(app, "--effort", effort, efforts, "How long policy search looks: fast, default or thorough");
+    std::string dispatch = "even";
+    CLI::Option* dispatch_option =
+        app.add_option("--dispatch", dispatch,
+                       "Fit for the rule that will pick the replicas: a model of eplb-score --dispatch, or balanced, "
+                       "which also makes a dispatch table, X.dispatch.npy")
+            ->capture_default_str();
+    app.add_option("--nodes", options.dispatch.nodes, "Hosts that the ranks are spread over")
+        ->check(CLI::PositiveNumber)
+        ->needs(dispatch_option);
+    app.add_option("--tp", options.dispatch.tensor_parallel, "Tensor-parallel size (vllm-ascend)")
+        ->check(CLI::PositiveNumber)
+        ->needs(dispatch_option);
     app.add_option("--holdout", holdout,
                    "How the non-zero record slots are split: interleave, halves, last (the newest, where their order "
                    "is known) or none")
@@ -142,6 +154,18 @@ FitOptions parse_options(int argc, char** argv) {
         refuse(fmt::format("--{} goes with --policy search, not with {}", objective ? "objective" : "effort", policy),
                "drop one of the two");
     }
+    options.dispatch.names = {dispatch};
+    if (dispatch == "table") refuse("--dispatch table is no rule to fit for", "balanced makes a table");
+    if (!makes_table(options)) check_dispatch_options(options.dispatch);
+    if (dispatch != "even") {
+        if (!options.policy->obeys_objective) {
+            refuse(fmt::format("--dispatch goes with --policy search, not with {}", policy), "drop one of the two");
+        }
+        if (options.current) {
+            refuse("--current does not go with --dispatch: its rows and ranks are named for the even split",
+                   "fit without --current");
+        }
+    }
     options.objective = objective.value_or(default_objective);
     options.effort = effort.value_or(Effort::standard);
     const int budgets = options.budget.redundant_total.has_value() + options.budget.redundant_per_rank.has_value() +
@@ -158,6 +182,13 @@ FitOptions parse_options(int argc, char** argv) {
         }
     }
     return options;
+}
+
+const std::string& dispatch_name(const FitOptions& options) {
+    return options.dispatch.names.front();
+}
+bool makes_table(const FitOptions& options) {
+    return dispatch_name(options) == "balanced";
 }
 
 std::string canonical_command_line(const FitOptions& options) {
@@ -186,6 +217,11 @@ std::string canonical_command_line(const FitOptions& options) {
     if (options.policy->obeys_objective) {
         add("objective", name_of(options.objective));
         add("effort", name_of(options.effort));
+    }
+    if (dispatch_name(options) != "even") {
+        add("dispatch", dispatch_name(options));
+        add_given("nodes", options.dispatch.nodes);
+        if (options.dispatch.tensor_parallel > 1) add("tp", options.dispatch.tensor_parallel);
     }
     add("holdout", name_of(options.holdout));
     if (options.refit_all) line += " --refit-all";

@@ -9,6 +9,7 @@
 #include "cli/common_options.hpp"
 #include "core/count_options.hpp"
 #include "core/record_split.hpp"
+#include "evaluation/dispatch_input.hpp"
 #include "fit/problem.hpp"
 
 namespace eplb {
@@ -29,6 +30,7 @@ struct FitOptions {
     bool force = false;
 
     const FitPolicy* policy = nullptr;
+    DispatchOptions dispatch;  // one name: the rule that will pick the replicas
     Objective objective = Objective::step;
     Effort effort = Effort::standard;
     std::uint64_t seed = 0;
@@ -41,6 +43,10 @@ struct FitOptions {
     std::optional<std::int64_t> bytes_per_expert;
     std::optional<std::string> scenario;
 };
+
+// The one dispatch, and whether the fit makes a table for it.
+const std::string& dispatch_name(const FitOptions& options);
+bool makes_table(const FitOptions& options);
 
 // Opens no file.
 FitOptions parse_options(int argc, char** argv);

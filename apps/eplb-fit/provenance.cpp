@@ -96,6 +96,7 @@ Manifest manifest_of(const FitReport& report) {
     Manifest manifest;
     manifest.layout_sha256 = fitted.layout_sha256;
     manifest.map_hash = fitted.map_hash;
+    manifest.dispatch_table_sha256 = fitted.table_sha256;
     manifest.geometry = fitted.geometry;
     manifest.counts = count_files(report);
     manifest.reduction = report.input->reports.front().reduction;
@@ -107,7 +108,7 @@ Manifest manifest_of(const FitReport& report) {
         manifest.objective = name_of(options.objective);
         manifest.effort = name_of(options.effort);
     }
-    manifest.dispatch = report.dispatches.front().model->name;
+    manifest.dispatch = dispatch_name(options);
     manifest.seed = options.seed;
     if (fitted.guard) manifest.guard = guard_of(*fitted.guard);
     manifest.tool_version = version();

@@ -10,6 +10,7 @@
 #include "core/build_info.hpp"
 #include "evaluation/evaluation_json.hpp"
 #include "evaluation/evaluation_text.hpp"
+#include "layout_io/dispatch_file.hpp"
 #include "layout_io/layout_file.hpp"
 #include "server_line.hpp"
 
@@ -124,6 +125,9 @@ void add_fitted(Json& json, const FitReport& report) {
                       {"geometry", geometry_json(fitted.geometry)}};
     json["manifest"] = {{"file", manifest_path(options.out)}, {"sha256", fitted.manifest_sha256}};
     json["guard"] = guard_json(fitted.guard);
+    if (fitted.table) {
+        json["dispatch_table"] = {{"file", dispatch_table_path(options.out)}, {"sha256", *fitted.table_sha256}};
+    }
     json["results"] = results_json(fitted.results.back());
     json["baselines"] = std::move(baselines);
     json["bounds"] = bounds_json(fitted);
@@ -131,7 +135,7 @@ void add_fitted(Json& json, const FitReport& report) {
     json["verdict"] = verdict_json(fitted.verdict, fitted.against);
     json["server"] = {{"engine", "sglang"},
                       {"command", server_line(options.out, fitted.geometry)},
-                      {"traps", server_traps(fitted.geometry)}};
+                      {"traps", server_traps(fitted.geometry, options)}};
     json["notes"] = fitted.notes;
 }
 
@@ -224,22 +228,25 @@ std::string fitted_text(const FitReport& report) {
                     describe(fitted.geometry), options.policy->name, how, options.seed);
     text += scores_text(fitted.subjects, fitted.results);
     text += legend_text(fitted.results.back().front(), report.dispatches) + "\n";
-    text += bounds_text(fitted) + expectation_text(fitted) + replacement_text(options, fitted) +
-            verdict_text(fitted.verdict, fitted.against);
+    if (dispatch_name(options) == "even") text += bounds_text(fitted);
+    text += expectation_text(fitted) + replacement_text(options, fitted) + verdict_text(fitted.verdict, fitted.against);
     for (const std::string& note : fitted.notes) text += fmt::format("note      {}\n", note);
-    text += fmt::format("written   {} ({} redundant in total), {}\n\nSGLang\n  {}\n", options.out,
+    text += fmt::format("written   {} ({} redundant in total), {}{}\n\nSGLang\n  {}\n", options.out,
                         fitted.geometry.redundant_total(), manifest_path(options.out),
+                        fitted.table ? ", " + dispatch_table_path(options.out) : "",
                         server_line(options.out, fitted.geometry));
-    for (const std::string& trap : server_traps(fitted.geometry)) text += fmt::format("  ! {}\n", trap);
+    for (const std::string& trap : server_traps(fitted.geometry, options)) text += fmt::format("  ! {}\n", trap);
     return text;
 }
 
 }  // namespace
 
 const PartScore& fitted_part(const std::vector<PartScore>& results) {
-    const auto fit =
-        std::find_if(results.begin(), results.end(), [](const PartScore& result) { return result.part == Part::fit; });
-    return fit == results.end() ? results.front() : *fit;
+    const auto even = [](Part part) {
+        return [part](const PartScore& result) { return result.part == part && result.dispatch == "even"; };
+    };
+    const auto fit = std::find_if(results.begin(), results.end(), even(Part::fit));
+    return fit != results.end() ? *fit : *std::find_if(results.begin(), results.end(), even(Part::all));
 }
 
 BoundSummary summarize_gaps(const PartScore& fitted, double LayerBalance::*value,
@@ -273,6 +280,7 @@ std::string report_json(const FitReport& report) {
               {"counts", counts_json(*report.input, report.split, options.holdout)},
               {"fit",
                {{"policy", options.policy->name},
+                {"dispatch", dispatch_name(options)},
                 {"objective", obeys ? Json(name_of(options.objective)) : Json(nullptr)},
                 {"effort", obeys ? Json(name_of(options.effort)) : Json(nullptr)},
                 {"seed", options.seed},

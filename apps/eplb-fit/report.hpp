@@ -30,10 +30,12 @@ struct FittedLayout {
     std::string against;  // "trivial", or the current layout's file
     // [L], max/mean, of the fitted record slots under the even split; empty unless the step value was the objective
     std::vector<double> step_lower_bound;
-    Layout written;                   // the scored one, unless --refit-all
-    std::optional<GuardFacts> guard;  // of the step objective
+    Layout written;                      // the scored one, unless --refit-all
+    std::optional<GuardFacts> guard;     // of the step objective
+    std::optional<DispatchTable> table;  // of `written`, with --dispatch balanced
     std::vector<std::string> notes;
     std::string layout_sha256, map_hash, manifest_sha256;
+    std::optional<std::string> table_sha256;
 };
 
 struct FitReport {
@@ -55,7 +57,8 @@ struct BoundSummary {
 };
 inline constexpr double certified_gap = 1e-3;
 
-// The results of a subject on the record slots that it was fitted on: the part fit, or all.
+// The results of a subject on the record slots that it was fitted on, the part fit or all, under the even split, which
+// the bounds are for.
 const PartScore& fitted_part(const std::vector<PartScore>& results);
 BoundSummary summarize_gaps(const PartScore& fitted, double LayerBalance::*value,
                             const std::vector<double>& lower_bound);

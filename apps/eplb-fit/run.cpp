@@ -5,14 +5,17 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "check/dispatch_table.hpp"
 #include "check/layout.hpp"
 #include "cli/app.hpp"
+#include "core/build_info.hpp"
 #include "core/error.hpp"
 #include "evaluation/layout_input.hpp"
 #include "files/digest.hpp"
 #include "files/output.hpp"
 #include "fit/migrate.hpp"
 #include "fitting.hpp"
+#include "layout_io/dispatch_file.hpp"
 #include "layout_io/layout_file.hpp"
 #include "provenance.hpp"
 #include "report.hpp"
@@ -27,7 +30,12 @@ namespace fs = std::filesystem;
 // What would fail after the fit fails before it.
 void refuse_outputs_in_the_way(const FitOptions& options) {
     std::error_code ignored;
-    for (const std::string& path : {options.out, manifest_path(options.out)}) {
+    std::vector<std::string> outputs{options.out, manifest_path(options.out)};
+    if (makes_table(options)) {
+        outputs.push_back(dispatch_table_path(options.out));
+        outputs.push_back(dispatch_table_manifest_path(outputs.back()));
+    }
+    for (const std::string& path : outputs) {
         for (const std::string& file : options.counts.files) {
             if (fs::equivalent(path, file, ignored)) {
                 throw Error(ErrorCode::usage, "--out", fmt::format("{} is one of the count files", path));
@@ -86,14 +94,16 @@ void append(std::vector<std::string>& notes, std::vector<std::string> more) {
     notes.insert(notes.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-FittedLayout fit_layout(const FitReport& report) {
+FittedLayout fit_layout(FitReport& report) {
     const FitOptions& options = *report.options;
     const CountInput& input = *report.input;
     FittedLayout fitted;
     fitted.geometry = geometry_of(options, input.counts.layers(), input.counts.experts());
     fitted.against = options.current.value_or("trivial");
 
-    FitResult result = fit_on(options, *options.policy, input.counts, report.split.fit, fitted.geometry, "fitting");
+    DispatchedFit dispatched = fit_as_asked(options, input.counts, report.split.fit, fitted.geometry, "fitting");
+    report.dispatches = dispatched.dispatches(options, "fitted");
+    FitResult& result = dispatched.result;
     append(fitted.notes, std::move(result.notes));
     fitted.guard = result.guard;
     fitted.subjects = baselines(options, input, fitted.geometry);
@@ -119,12 +129,13 @@ FittedLayout fit_layout(const FitReport& report) {
     }
 
     fitted.written = std::move(result.layout);
+    fitted.table = std::move(dispatched.table);
     if (options.refit_all) {
-        FitResult refit =
-            fit_on(options, *options.policy, input.counts, input.filled, fitted.geometry, "fitting again");
+        DispatchedFit refit = fit_as_asked(options, input.counts, input.filled, fitted.geometry, "fitting again");
         fitted.written = fitted.replacement
-                             ? migrate(fitted.subjects[current].layout, refit.layout, fitted.replacement->kept)
-                             : std::move(refit.layout);
+                             ? migrate(fitted.subjects[current].layout, refit.result.layout, fitted.replacement->kept)
+                             : std::move(refit.result.layout);
+        fitted.table = std::move(refit.table);
         if (fitted.replacement) {
             fitted.replacement->moved = moved_slots_by_layer(fitted.subjects[current].layout, fitted.written);
         }
@@ -134,6 +145,31 @@ FittedLayout fit_layout(const FitReport& report) {
             input.filled.size()));
     }
     return fitted;
+}
+
+// The dispatch table with its own manifest.
+void add_table(FitReport& report, OutputSet& outputs) {
+    const FitOptions& options = *report.options;
+    FittedLayout& fitted = *report.fitted;
+    if (any_at_least(check_dispatch_table(*fitted.table, fitted.written), Severity::error)) {
+        throw Error(ErrorCode::internal, options.out, "the dispatch table does not go with the layout",
+                    "please report this bug");
+    }
+    const std::string path = dispatch_table_path(options.out);
+    const std::vector<std::byte> bytes = encode_dispatch_table(*fitted.table, path);
+    fitted.table_sha256 = sha256_hex(bytes);
+    DispatchTableManifest manifest;
+    manifest.layout_sha256 = fitted.layout_sha256;
+    manifest.table_sha256 = *fitted.table_sha256;
+    manifest.ranks = fitted.geometry.ranks;
+    manifest.layers = fitted.geometry.layers;
+    manifest.experts = fitted.geometry.experts;
+    manifest.dispatch = dispatch_name(options);
+    manifest.nodes = options.dispatch.nodes;
+    manifest.tool_version = version();
+    manifest.tool_commit = commit();
+    outputs.add(dispatch_table_manifest_path(path), encode_dispatch_table_manifest(manifest));
+    outputs.add(path, bytes);
 }
 
 // The layout last: whoever sees it finds the manifest that belongs to it.
@@ -148,9 +184,10 @@ void write(FitReport& report) {
     }
     fitted.layout_sha256 = sha256_hex(text);
     fitted.map_hash = map_hash(fitted.written);
+    OutputSet outputs(options.force);
+    if (fitted.table) add_table(report, outputs);
     const std::string manifest = encode_manifest(manifest_of(report));
     fitted.manifest_sha256 = sha256_hex(manifest);
-    OutputSet outputs(options.force);
     outputs.add(manifest_path(options.out), manifest);
     outputs.add(options.out, text);
     outputs.commit();
@@ -166,10 +203,8 @@ int run(const FitOptions& options) {
     const CountInput input = load_counts(options.counts);
     report.input = &input;
     report.split = split_counts(input, options.holdout);
-    report.dispatches = {{&find_dispatch_model("even"), {}}};
-
     if (!options.redundancy_curve.empty()) {
-        report.curve = redundancy_curve(options, input, report.split, report.dispatches.front());
+        report.curve = redundancy_curve(options, input, report.split);
     }
     if (!options.out.empty()) {
         report.fitted = fit_layout(report);

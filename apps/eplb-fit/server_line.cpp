@@ -11,7 +11,7 @@ std::string server_line(const std::string& layout_path, const Geometry& geometry
         layout_path, geometry.redundant_total(), geometry.ranks);
 }
 
-std::vector<std::string> server_traps(const Geometry& geometry) {
+std::vector<std::string> server_traps(const Geometry& geometry, const FitOptions& options) {
     std::vector<std::string> traps{
         fmt::format("SGLang compares neither flag with the file: --ep-num-redundant-experts must be {} (in total) and "
                     "--ep-size {}, or weights are wrong in silence.",
@@ -20,10 +20,22 @@ std::vector<std::string> server_traps(const Geometry& geometry) {
                     geometry.layers),
         "The static table is right only when EP size = world size (no MoE tensor parallelism, no pipeline stages).",
     };
-    if (geometry.redundant_total() > 0) {
+    if (makes_table(options)) {
+        traps.push_back(
+            "The server must load X.dispatch.npy: with its own table the layout is worth what eplb-score --dispatch "
+            "sglang-c --nodes N says.");
+    } else if (dispatch_name(options) != "even") {
+        traps.push_back(fmt::format(
+            "Fitted for {}{}: another rule or number of nodes makes another layout best.", dispatch_name(options),
+            options.dispatch.nodes
+                ? fmt::format(" on {} node{}", *options.dispatch.nodes, *options.dispatch.nodes == 1 ? "" : "s")
+                : ""));
+    } else if (geometry.redundant_total() > 0) {
         traps.push_back(
             "Static dispatch does not split evenly: on one node most ranks use the lowest-numbered replica. Score it "
-            "with eplb-score --dispatch sglang-c --nodes N.");
+            "with eplb-score --dispatch sglang-c --nodes N, fit for it with eplb-fit --dispatch sglang-c --nodes N.");
+    }
+    if (geometry.redundant_total() > 0) {
         traps.push_back(
             "Replicas need an all-to-all backend (--moe-a2a-backend): without one, versions before 2026-07-30 add up "
             "wrong outputs.");

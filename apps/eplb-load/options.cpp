@@ -4,6 +4,7 @@
 
 #include "cli/options.hpp"
 #include "core/error.hpp"
+#include "dispatch/model.hpp"
 #include "loader/model_family.hpp"
 #include "loader/server_facts.hpp"
 
@@ -45,6 +46,31 @@ void add_check(CLI::App& app, CheckOptions& options) {
                             "--dispatch even --quant w8a8 --role decode --attest layout.attest.json");
 }
 
+void add_table(CLI::App& app, TableOptions& options) {
+    app.add_option("LAYOUT", options.layout, "Layout, X.json")->required();
+    app.add_option("--ranks", options.ranks, "Expert-parallel ranks, by default from the manifest")
+        ->check(CLI::PositiveNumber);
+    std::string models;
+    for (const DispatchModel& model : dispatch_models()) {
+        if (model.table != nullptr && model.targets != nullptr) {
+            models += fmt::format("\n{}: {}", model.name, model.summary);
+        }
+    }
+    app.add_option("--dispatch", options.dispatch, "Rule that the table follows:" + models)->required();
+    app.add_option("--out", options.out, "Table to write, X.npy or X.json; X.manifest.json goes beside it")->required();
+    app.add_option("--nodes", options.nodes, "Hosts that the ranks are spread over")->check(CLI::PositiveNumber);
+    app.add_option("--tp", options.tensor_parallel, "Tensor-parallel size (vllm-ascend)")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    app.add_option("--experts", options.experts, "Logical experts, by default from the manifest or the largest id")
+        ->check(CLI::PositiveNumber);
+    app.add_flag("--force", options.force, "Replace existing outputs");
+    cli::add_common_options(
+        app, options.common,
+        "  eplb-load table layout.json --ranks 32 --nodes 4 --dispatch sglang-c --out layout.table.npy\n"
+        "  eplb-load table layout.json --ranks 16 --dispatch vllm-ascend --tp 4 --out layout.table.json");
+}
+
 void add_checkpoint(CLI::App& app, CheckpointOptions& options, const std::string& examples) {
     app.add_option("LAYOUT", options.layout, "Layout, X.json with X.manifest.json beside it")->required();
     app.add_option("--checkpoint", options.checkpoint, "Folder with safetensors files, their index and config.json")
@@ -78,11 +104,13 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options, const std::string
 
 LoadOptions parse_options(int argc, char** argv) {
     CheckOptions check;
+    TableOptions table;
     CheckpointOptions bake, slots;
     bake.kind = CheckpointOptions::Kind::bake;
     slots.kind = CheckpointOptions::Kind::slots;
     cli::CommonOptions common;
-    CLI::App app("Admits a layout to a server, and writes checkpoints in its order.", "eplb-load");
+    CLI::App app("Admits a layout to a server, computes dispatch tables, and writes checkpoints in its order.",
+                 "eplb-load");
     app.require_subcommand(1);
     cli::add_common_options(
         app, common,
@@ -90,6 +118,9 @@ LoadOptions parse_options(int argc, char** argv) {
         "  eplb-load bake layout.json --checkpoint MODEL --out MODEL-baked");
     CLI::App* check_app = app.add_subcommand("check", "May this layout be put in force on that server?");
     add_check(*check_app, check);
+    CLI::App* table_app = app.add_subcommand(
+        "table", "Compute the dispatch tables of all source ranks: which physical slot serves which expert");
+    add_table(*table_app, table);
     CLI::App* bake_app = app.add_subcommand(
         "bake", "Permute a checkpoint so that a server without load balancing runs a redundancy-0 layout");
     add_checkpoint(*bake_app, bake,
@@ -103,6 +134,7 @@ LoadOptions parse_options(int argc, char** argv) {
                    "  eplb-load slots layout.json --checkpoint MODEL --out SLOTS --family deepseek --force");
     cli::parse(app, argc, argv);
     if (check_app->parsed()) return check;
+    if (table_app->parsed()) return table;
     return bake_app->parsed() ? bake : slots;
 }
 

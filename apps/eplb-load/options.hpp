@@ -34,7 +34,15 @@ struct CheckpointOptions {
     bool allow_no_manifest = false, force = false;
 };
 
-using LoadOptions = std::variant<CheckOptions, CheckpointOptions>;
+struct TableOptions {
+    cli::CommonOptions common;
+    std::string layout, dispatch, out;
+    std::optional<int> ranks, experts, nodes;
+    int tensor_parallel = 1;
+    bool force = false;
+};
+
+using LoadOptions = std::variant<CheckOptions, TableOptions, CheckpointOptions>;
 
 // Opens no file.
 LoadOptions parse_options(int argc, char** argv);

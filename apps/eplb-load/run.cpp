@@ -5,6 +5,7 @@ namespace {
 
 struct Run {
     int operator()(const CheckOptions& options) const { return run_check(options); }
+    int operator()(const TableOptions& options) const { return run_table(options); }
     int operator()(const CheckpointOptions& options) const { return run_checkpoint(options); }
 };
 

@@ -8,6 +8,7 @@ namespace eplb {
 int run(const LoadOptions& options);
 
 int run_check(const CheckOptions& options);
+int run_table(const TableOptions& options);
 int run_checkpoint(const CheckpointOptions& options);
 
 }  // namespace eplb

@@ -1,8 +1,7 @@
-#include "table.hpp"
+#include "run.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -11,8 +10,9 @@
 #include "core/error.hpp"
 #include "dispatch/model.hpp"
 #include "files/digest.hpp"
+#include "files/mapped_file.hpp"
 #include "files/output.hpp"
-#include "layout_io/dispatch_table_file.hpp"
+#include "layout_io/dispatch_file.hpp"
 #include "layout_io/layout_file.hpp"
 #include "layout_io/manifest.hpp"
 
@@ -31,19 +31,6 @@ DispatchContext context_of(const TableOptions& options, const DispatchModel& mod
     return context;
 }
 
-// The largest share of one replica over the even share of its expert's replicas.
-double worst_share_over_mean(const Layout& layout, const ReplicaShares& shares) {
-    double worst = 1;
-    for (int layer = 0; layer < layout.geometry().layers; ++layer) {
-        const auto row = layout.row(layer);
-        const auto replicas = replica_counts(row, layout.geometry().experts);
-        for (std::size_t slot = 0; slot < row.size(); ++slot) {
-            worst = std::max(worst, shares.row(layer)[slot] * replicas[static_cast<std::size_t>(row[slot].value)]);
-        }
-    }
-    return worst;
-}
-
 }  // namespace
 
 int run_table(const TableOptions& options) {
@@ -52,7 +39,6 @@ int run_table(const TableOptions& options) {
         throw Error(ErrorCode::usage, "--dispatch", fmt::format("{} is no rule to compute a table by", model.name));
     }
     const DispatchContext context = context_of(options, model);
-    std::optional<int> experts = options.experts;
     const std::string manifest_out = dispatch_table_manifest_path(options.out);
     for (const std::string& output : {options.out, manifest_out}) {
         for (const std::string& input : {options.layout, manifest_path(options.layout)}) {
@@ -63,9 +49,18 @@ int run_table(const TableOptions& options) {
             }
         }
     }
-    const LayoutFile layout = read_layout(options.layout, options.ranks, experts);
-    if (const auto fitted = find_manifest(options.layout, layout.sha256);
-        fitted && fitted->geometry != layout.layout.geometry()) {
+    const auto file = MappedFile::open(options.layout);
+    const std::string layout_sha256 = sha256_hex(file->bytes());
+    const auto fitted = find_manifest(options.layout, layout_sha256);
+    if (!options.ranks && !fitted) {
+        throw Error(ErrorCode::usage, "--ranks",
+                    "the number of ranks is not known: no manifest beside the layout tells", "give --ranks R");
+    }
+    std::optional<int> experts = options.experts;
+    if (!experts && fitted) experts = fitted->geometry.experts;
+    const LayoutFile layout =
+        read_layout(options.layout, options.ranks ? *options.ranks : fitted->geometry.ranks, experts);
+    if (fitted && fitted->geometry != layout.layout.geometry()) {
         throw Error(
             ErrorCode::input, manifest_path(options.layout),
             fmt::format("it states {}, asked is {}", describe(fitted->geometry), describe(layout.layout.geometry())),
@@ -76,7 +71,7 @@ int run_table(const TableOptions& options) {
     DispatchContext given = context;
     given.table = &table;
     const double worst =
-        worst_share_over_mean(layout.layout, replica_shares(find_dispatch_model("table"), layout.layout, given));
+        replica_share_max_over_mean(layout.layout, replica_shares(find_dispatch_model("table"), layout.layout, given));
 
     const std::vector<std::byte> bytes = encode_dispatch_table(table, options.out);
     DispatchTableManifest manifest;
@@ -107,7 +102,7 @@ int run_table(const TableOptions& options) {
         object["dispatch"] = model.name;
         object["nodes"] = manifest.nodes ? nlohmann::ordered_json(*manifest.nodes) : nlohmann::ordered_json(nullptr);
         object["tensor_parallel"] = manifest.tensor_parallel;
-        object["worst_replica_share_over_mean"] = worst;
+        object["replica_share_max_over_mean"] = worst;
         cli::print(object.dump(2) + "\n");
         return 0;
     }

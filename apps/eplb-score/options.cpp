@@ -1,5 +1,7 @@
 #include "options.hpp"
 
+#include <fmt/format.h>
+
 #include "cli/options.hpp"
 #include "core/error.hpp"
 #include "dispatch/model.hpp"
@@ -22,8 +24,34 @@ ScoreOptions parse_options(int argc, char** argv) {
         "How the non-zero record slots are split: interleave, halves, last or none (default: as in the manifest "
         "when the layout was fitted on these counts, else interleave)");
     app.add_option("--part", part, "Score only this part: fit, holdout or all (default: holdout first, then fit)");
-    app.add_option("--dispatch", options.dispatch, "Dispatch model; may be repeated (default: even)")
-        ->allow_extra_args(false);
+    std::string dispatch_help =
+        "Rule that picks the replica; may be repeated (default: even, which is shown beside every other):";
+    for (const DispatchModel& model : dispatch_models()) {
+        dispatch_help += fmt::format("\n  {}: {}", model.name, model.summary);
+    }
+    dispatch_help += "\n  balanced: the table that eplb-fit stored beside the layout";
+    const auto group = "Dispatch";
+    CLI::Option* dispatch =
+        app.add_option("--dispatch", options.dispatch.names, dispatch_help)->allow_extra_args(false)->group(group);
+    app.add_option("--nodes", options.dispatch.nodes, "Hosts that the ranks are spread over")
+        ->check(CLI::PositiveNumber)
+        ->group(group)
+        ->needs(dispatch);
+    app.add_option("--tp", options.dispatch.tensor_parallel, "Tensor-parallel size (vllm-ascend)")
+        ->check(CLI::PositiveNumber)
+        ->group(group)
+        ->needs(dispatch);
+    app.add_option("--dispatch-table", options.dispatch.table, "Table file for --dispatch table (.npy or .json)")
+        ->group(group)
+        ->needs(dispatch);
+    app.add_option("--source-weights", options.dispatch.source_weights,
+                   "Traffic that each source rank sends, a number a rank (.npy or JSON list; default: equal)")
+        ->group(group)
+        ->needs(dispatch);
+    app.add_flag("--sensitivity", options.sensitivity,
+                 "Also score with one source rank that sends twice as much as the others, the worst one")
+        ->group(group)
+        ->needs(dispatch);
     app.add_option("--baseline", options.baselines,
                    "Also score trivial, random or a layout file; may be repeated (default: trivial and random)")
         ->allow_extra_args(false);
@@ -50,8 +78,8 @@ ScoreOptions parse_options(int argc, char** argv) {
 
     if (!holdout.empty()) options.holdout = parse_holdout(holdout);
     if (!part.empty()) options.part = parse_part(part);
-    if (options.dispatch.empty()) options.dispatch = {"even"};
-    for (const std::string& name : options.dispatch) find_dispatch_model(name);
+    if (options.dispatch.names.empty()) options.dispatch.names = {"even"};
+    check_dispatch_options(options.dispatch);
     if (options.baselines.empty()) options.baselines = {"trivial", "random"};
     return options;
 }

@@ -9,6 +9,7 @@
 #include "cli/common_options.hpp"
 #include "core/count_options.hpp"
 #include "core/record_split.hpp"
+#include "evaluation/dispatch_input.hpp"
 #include "score/layout_score.hpp"
 
 namespace eplb {
@@ -21,7 +22,8 @@ struct ScoreOptions {
     CountOptions counts;                 // counts.ranks is --ranks
     std::optional<Holdout> holdout;      // default: as the manifest says when the layout was fitted on these counts
     std::optional<Part> part;            // default: holdout and fit, or all where nothing is held out
-    std::vector<std::string> dispatch;   // at least one
+    DispatchOptions dispatch;            // at least one name
+    bool sensitivity = false;            // also with one source rank that sends twice as much as the others
     std::vector<std::string> baselines;  // trivial, random, or a layout file
     std::string current = "trivial";     // what the verdict compares with: trivial or a layout file
     std::uint64_t seed = 0;

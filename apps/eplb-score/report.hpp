@@ -18,6 +18,14 @@ struct Gate {
     std::string reason;  // one line
 };
 
+// How much one busy source rank costs.
+struct Sensitivity {
+    std::string dispatch;
+    Part part = Part::all;
+    int rank = 0;                   // the source rank whose double traffic hurts most
+    double step_max_over_mean = 0;  // mean over the scored layers
+};
+
 struct ScoreReport {
     const ScoreOptions* options = nullptr;
     const CountInput* input = nullptr;
@@ -27,6 +35,7 @@ struct ScoreReport {
     std::vector<Dispatch> dispatches;
     std::vector<Subject> subjects;                // the layout, then the baselines
     std::vector<std::vector<PartScore>> results;  // of each subject, the headline first
+    std::vector<Sensitivity> sensitivities;       // of each dispatch, with --sensitivity
     Verdict verdict;
     std::optional<Gate> gate;
     std::vector<std::string> notes;

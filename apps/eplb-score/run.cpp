@@ -22,12 +22,6 @@ Holdout holdout_of(const ScoreOptions& options, const LayoutInput& layout) {
     return Holdout::interleave;
 }
 
-std::vector<Dispatch> dispatches_of(const ScoreOptions& options) {
-    std::vector<Dispatch> dispatches;
-    for (const std::string& name : options.dispatch) dispatches.push_back({&find_dispatch_model(name), {}});
-    return dispatches;
-}
-
 // The names to compare with: those asked for and what the verdict compares with, each once; and random wherever trivial
 // is, since a contiguous placement alone is a straw man.
 std::vector<std::string> baseline_names(const ScoreOptions& options) {
@@ -107,7 +101,10 @@ Gate gate_of(const ScoreReport& report) {
     }
     Gate gate{true, {}};
     for (const PartScore& result : results) {
-        if (result.part != headline.part) continue;
+        const auto& asked = options.dispatch.names;  // the even split may be there for comparison only
+        if (result.part != headline.part || std::find(asked.begin(), asked.end(), result.dispatch) == asked.end()) {
+            continue;
+        }
         const double value = figure(result, options.fail_on);
         const bool above = value > *options.fail_above;
         if (above) gate.passed = false;
@@ -116,6 +113,35 @@ Gate gate_of(const ScoreReport& report) {
                                    above ? "above" : "not above", *options.fail_above);
     }
     return gate;
+}
+
+// The step value of the headline part when one source rank sends twice what each of the others does; the worst rank.
+std::vector<Sensitivity> sensitivities_of(const ScoreReport& report) {
+    const Layout& layout = report.subjects.front().layout;
+    const Part part = report.results.front().front().part;
+    const std::vector<int> slots = record_slots_of(report.split, part);
+    const int ranks = layout.geometry().ranks;
+    std::vector<Sensitivity> found;
+    for (const Dispatch& dispatch : report.dispatches) {
+        std::vector<ReplicaShares> shares;
+        for (int rank = 0; rank < ranks; ++rank) {
+            DispatchContext context = dispatch.context;
+            if (context.source_weights.empty()) context.source_weights.assign(static_cast<std::size_t>(ranks), 1.0);
+            context.source_weights[static_cast<std::size_t>(rank)] *= 2;
+            shares.push_back(replica_shares(*dispatch.model, layout, context));
+        }
+        std::vector<Placement> placements;
+        for (const ReplicaShares& one : shares) placements.push_back({&layout, &one});
+        const auto scores =
+            score_layouts(report.input->counts, slots, placements, report.options->common.thread_count());
+        Sensitivity sensitivity{dispatch.label, part, 0, 0};
+        for (int rank = 0; rank < ranks; ++rank) {
+            const double step = summarize(scores[static_cast<std::size_t>(rank)]).step_max_over_mean.mean;
+            if (step > sensitivity.step_max_over_mean) sensitivity = {dispatch.label, part, rank, step};
+        }
+        found.push_back(sensitivity);
+    }
+    return found;
 }
 
 Verdict verdict_on(const ScoreReport& report) {
@@ -132,6 +158,11 @@ Verdict verdict_on(const ScoreReport& report) {
 
 std::vector<std::string> notes_of(const ScoreReport& report) {
     std::vector<std::string> notes;
+    if (report.dispatches.front().subject) {
+        notes.push_back(fmt::format(
+            "a dispatch table is made for one layout: beside {} the others are scored under the next dispatch",
+            report.dispatches.front().label));
+    }
     const PartScore& headline = report.results.front().front();
     if (!headline.in_sample) {
         notes.push_back("no manifest beside the layout: whether it was fitted on these record slots is not known");
@@ -161,17 +192,18 @@ int run(const ScoreOptions& options) {
     const CountInput input = load_counts(options.counts);
     const LayoutInput layout = load_layout(options.layout, options.counts.ranks, input);
 
-    ScoreReport report{&options, &input, &layout, holdout_of(options, layout), {}, {}, {}, {}, {}, {}, {}};
+    ScoreReport report{&options, &input, &layout, holdout_of(options, layout), {}, {}, {}, {}, {}, {}, {}, {}};
     report.split = split_counts(input, report.holdout);
-    report.dispatches = dispatches_of(options);
     report.subjects.push_back(make_subject("layout", layout.file.layout, layout.fitted));
     refuse_illegal(report.subjects.front(), options.layout);
+    report.dispatches = load_dispatches(options.dispatch, layout, report.subjects.front().name);
     for (const std::string& name : baseline_names(options)) {
         report.subjects.push_back(baseline(name, layout.file.layout.geometry(), options, input));
     }
 
     report.results = evaluate(input.counts, report.split, parts_of(report.split, options.part), report.subjects,
                               report.dispatches, options.common.thread_count());
+    if (options.sensitivity) report.sensitivities = sensitivities_of(report);
     report.verdict = verdict_on(report);
     if (options.fail_above) report.gate = gate_of(report);
     report.notes = notes_of(report);

@@ -11,7 +11,7 @@
 #include "counts_io/libtorch_reader.hpp"
 #include "files/digest.hpp"
 #include "files/mapped_file.hpp"
-#include "layout_io/dispatch_table_file.hpp"
+#include "layout_io/dispatch_file.hpp"
 #include "layout_io/layout_file.hpp"
 #include "layout_io/manifest.hpp"
 #include "report.hpp"
@@ -136,11 +136,11 @@ FileReport validate_dispatch_table(const std::string& path, const FileReport& la
     FileReport report;
     report.path = path;
     try {
-        const DispatchTableFile file = read_dispatch_table(path);
+        const DispatchFile file = read_dispatch_table(path);
         report.sha256 = file.sha256;
         report.table = {file.table.ranks, file.table.layers, file.table.experts};
         report.findings = check_dispatch_table(file.table, layout);
-        const bool fitted_with_layout = path == fitted_table_path(layout_report.path);
+        const bool fitted_with_layout = path == dispatch_table_path(layout_report.path);
         if (fitted_with_layout && manifest && manifest->dispatch_table_sha256 &&
             *manifest->dispatch_table_sha256 != file.sha256) {
             report.findings.push_back({Severity::error, "TABLE_MISMATCH", "",

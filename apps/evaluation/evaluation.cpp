@@ -62,13 +62,16 @@ std::vector<std::vector<PartScore>> evaluate(const Counts& counts, const RecordS
         std::size_t subject;
         std::string dispatch;
         ReplicaShares shares;
+        double largest_share;
     };
     std::vector<Job> jobs;
     for (std::size_t subject = 0; subject < subjects.size(); ++subject) {
         if (!covers_every_expert(subjects[subject].layout)) continue;
         for (const Dispatch& dispatch : dispatches) {
-            jobs.push_back({subject, std::string(dispatch.model->name),
-                            replica_shares(*dispatch.model, subjects[subject].layout, dispatch.context)});
+            if (dispatch.subject && *dispatch.subject != subjects[subject].name) continue;
+            ReplicaShares shares = replica_shares(*dispatch.model, subjects[subject].layout, dispatch.context);
+            const double largest = replica_share_max_over_mean(subjects[subject].layout, shares);
+            jobs.push_back({subject, dispatch.label, std::move(shares), largest});
         }
     }
     std::vector<Placement> placements;
@@ -87,7 +90,8 @@ std::vector<std::vector<PartScore>> evaluate(const Counts& counts, const RecordS
                 bounded = subject.layout.geometry();
                 bounds = window_bounds(counts, slots, bounded, threads);
             }
-            PartScore result{jobs[index].dispatch, part, {}, std::move(scores[index]), {}, bounds};
+            PartScore result{jobs[index].dispatch,     part, {}, std::move(scores[index]), {}, bounds,
+                             jobs[index].largest_share};
             if (subject.fitted) result.in_sample = intersect(slots, *subject.fitted);
             result.summary = summarize(result.score);
             results.push_back(std::move(result));

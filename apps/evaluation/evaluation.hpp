@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,15 +37,19 @@ Subject make_subject(std::string name, Layout layout, std::optional<std::vector<
 struct Dispatch {
     const DispatchModel* model = nullptr;
     DispatchContext context;
+    std::string label;                           // how reports call it
+    std::optional<std::string> subject;          // the only subject it can be asked for: a table is made for one layout
+    std::shared_ptr<const DispatchTable> table;  // what context.table points to
 };
 
 struct PartScore {
-    std::string dispatch;  // name of the model
+    std::string dispatch;  // label of the dispatch
     Part part = Part::all;
     std::optional<bool> in_sample;  // was the subject fitted on one of these record slots? absent: not known
     LayoutScore score;
     ScoreSummary summary;
     std::vector<double> window_lower_bound;  // [L], max/mean that no layout of this geometry beats; 1 without counts
+    double replica_share_max_over_mean = 1;  // the busiest replica's share over the even share of its expert
 };
 
 // The parts a report shows: holdout (the headline) and fit, or all where nothing is held out. Throws Error{usage} when

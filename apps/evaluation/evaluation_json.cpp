@@ -88,6 +88,7 @@ Json results_json(const std::vector<PartScore>& results) {
                         {"part", name_of(result.part)},
                         {"in_sample", optional_json(result.in_sample)},
                         {"layers_scored", result.score.layers_scored()},
+                        {"replica_share_max_over_mean", result.replica_share_max_over_mean},
                         {"layers", std::move(layers)},
                         {"summary",
                          {{"step_max_over_mean", percentiles_json(result.summary.step_max_over_mean)},

@@ -111,7 +111,9 @@ std::string legend_text(const PartScore& headline, std::span<const Dispatch> dis
     text += fmt::format("  {} of {} layers scored", headline.score.layers_scored(), headline.score.layers.size());
     text += empty.empty() ? ".\n" : fmt::format(" (no counts in {}).\n", number_ranges(empty));
     for (const Dispatch& dispatch : dispatches) {
-        text += fmt::format("  dispatch {}: {}.\n", dispatch.model->name, dispatch.model->summary);
+        text += fmt::format("  dispatch {}: {}.\n", dispatch.label,
+                            dispatch.label == "balanced" ? "the table that was fitted together with the layout"
+                                                         : dispatch.model->summary);
     }
     return text + "  A score says how even the work is. It is no throughput: measure that on the server.\n";
 }

@@ -169,6 +169,18 @@ ReplicaShares replica_shares(const DispatchModel& model, const Layout& layout, c
     return shares;
 }
 
+double replica_share_max_over_mean(const Layout& layout, const ReplicaShares& shares) {
+    double largest = 1;
+    for (int layer = 0; layer < layout.geometry().layers; ++layer) {
+        const auto row = layout.row(layer);
+        const auto replicas = replica_counts(row, layout.geometry().experts);
+        for (std::size_t slot = 0; slot < row.size(); ++slot) {
+            largest = std::max(largest, shares.row(layer)[slot] * replicas[static_cast<std::size_t>(row[slot].value)]);
+        }
+    }
+    return largest;
+}
+
 int settled_sources(const DispatchModel& model, std::span<const DispatchSource> sources,
                     std::span<const SlotId> replicas, int expert, std::span<int> settled) {
     if (model.settled != nullptr) return model.settled(sources, replicas, settled);

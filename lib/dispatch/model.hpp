@@ -89,6 +89,9 @@ ReplicaShares replica_shares(const DispatchModel& model, const Layout& layout, c
 // R, --tp below 1).
 std::vector<DispatchSource> dispatch_sources(const Geometry& geometry, const DispatchContext& context);
 
+// The largest share of a replica over the even share of its expert's replicas, over all layers: >= 1.
+double replica_share_max_over_mean(const Layout& layout, const ReplicaShares& shares);
+
 // How many of the sources end at each replica for good (`settled`, of the size of `replicas`), under any seed; returns
 // how many may end at every one of them, by chance or seeded fill. A function of the expert's replicas alone, as a fit
 // needs it. The model has `targets`.

@@ -1,0 +1,33 @@
+// The dispatch models of a command line, with what they need to know.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evaluation/evaluation.hpp"
+#include "evaluation/layout_input.hpp"
+
+namespace eplb {
+
+// Values of --dispatch, --nodes, --tp, --source-weights and --dispatch-table.
+struct DispatchOptions {
+    std::vector<std::string> names;  // of models, or balanced: the table that eplb-fit stored beside the layout
+    std::optional<int> nodes;
+    int tensor_parallel = 1;
+    std::optional<std::string> source_weights, table;
+};
+
+// Throws Error{usage} for unknown names and for flags that none of the models uses. Opens no file.
+void check_dispatch_options(const DispatchOptions& options);
+
+// The model, or the table for balanced, which goes with `subject` only.
+Dispatch rule_dispatch(const std::string& name, const DispatchOptions& options);
+Dispatch table_dispatch(std::string label, DispatchTable table, std::string subject);
+
+// The dispatches in the order of the names, and after them the even split, if it is not among them, to compare with.
+// Tables are read and held against the layout, which is the subject `subject`.
+std::vector<Dispatch> load_dispatches(const DispatchOptions& options, const LayoutInput& layout,
+                                      const std::string& subject);
+
+}  // namespace eplb
