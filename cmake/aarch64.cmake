@@ -1,0 +1,8 @@
+# Toolchain file: 64-bit Arm Linux (the hosts of Ascend NPUs) with Debian's g++-aarch64-linux-gnu; programs run under
+# qemu-user-static.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
