@@ -1,0 +1,191 @@
+#!/usr/bin/python3
+"""Measures the step fit on record slots it did not see, and prints Markdown tables.
+
+  step.py must-hold             w1-w7, interleave and halves, every effort, scored by the independent score.py
+  step.py fresh [--offset N]    the same on fresh seeds (5000 and 6000), first 12 layers
+  step.py random [--offset N]   every policy, random halves, with the gap to the bound: the table of the documentation
+  step.py real                  real counts, if they are there
+  step.py guard                 144 cells from signal to noise: how often the guard lets through what loses
+
+Needs the folder with real counts and the independent scorer beside the checkout (--shared) and step_bench (--bench).
+Workloads are kept in --workloads, guard cells too; writing them takes a few minutes.
+"""
+import argparse
+import glob
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+
+import guard_cells
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+EFFORTS = ["step-fast", "step-default", "step-thorough"]
+# The best existing fitter of each cell (PEERS.md), mean over the layers, interleave and halves.
+BEST_PEER = {
+    "w1": (1.1716, 1.1689), "w2": (1.0670, 1.0733), "w3": (1.4930, 1.5854), "w4": (1.2458, 1.2861),
+    "w5": (1.2147, 1.2511), "w6": (1.2519, 1.3330), "w7": (1.3690, 1.3358),
+}
+
+
+def bench(ranks, slots, fits, splits, files, layers=0, maps=False):
+    command = [options.bench, str(ranks), str(slots), ",".join(fits), ",".join(splits), str(layers)]
+    command += ["maps"] if maps else []
+    result = subprocess.run(command + files, check=True, stdout=subprocess.PIPE, text=True)
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def workload(name, offset):
+    """Path of a workload whose generator's seed is moved by `offset`, written when it is not there."""
+    sys.path.insert(0, os.path.join(options.shared, "bench"))
+    import workloads
+
+    full = next(key for key in workloads.SPECS if key.startswith(name))
+    path = os.path.join(options.workloads, f"{full}_{offset}.npy")
+    if not os.path.exists(path):
+        os.makedirs(options.workloads, exist_ok=True)
+        spec = dict(workloads.SPECS[full])
+        spec["seed"] += offset
+        np.save(path, workloads.make(full, spec)[0])
+    return path, workloads.SPECS[full]["ranks"], workloads.SPECS[full]["S"]
+
+
+def judged(path, ranks, slots, line):
+    """Mean holdout step balancedness by score.py; checks that the layout is legal."""
+    sys.path.insert(0, os.path.join(options.shared, "bench"))
+    import score
+
+    counts = np.load(path)
+    layout = np.array(line["layout"]["physical_to_logical_map"])
+    assert score.validate(layout, counts.shape[2], ranks, slots)["valid"]
+    part = {"interleave": "odd", "halves": "second"}[line["split"]]
+    counts = counts[score.split_idx(counts, part)][:, : len(layout)]
+    return float(score.score(counts, layout, ranks, slots)[2].mean())
+
+
+def table(header, rows):
+    print("| " + " | ".join(header) + " |")
+    print("|---" + "|-:" * (len(header) - 1) + "|")
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print(flush=True)
+
+
+def must_hold(offset, layers, efforts=EFFORTS):
+    splits = ["interleave", "halves"]
+    rows, excess, beaten, cells = [], {e: [] for e in efforts}, {e: 0 for e in efforts}, 0
+    for name in BEST_PEER:
+        path, ranks, slots = workload(name, offset)
+        lines = bench(ranks, slots, efforts, splits, [path], layers, maps=True)
+        for position, split in enumerate(splits):
+            cells += 1
+            row = [f"{name} {split}", f"{BEST_PEER[name][position]:.4f}" if offset == 0 else "–"]
+            for line in (l for l in lines if l["split"] == split):
+                value = judged(path, ranks, slots, line)
+                assert abs(value - line["step"]) < 1e-5, (value, line["step"])
+                excess[line["fit"]].append(value - 1)
+                beaten[line["fit"]] += value < BEST_PEER[name][position]
+                row.append(f"{value:.4f} in {line['cpu_ms']:.1f}")
+            rows.append(row)
+    rows.append(["mean excess", "0.2748" if offset == 0 else "–"] + [f"**{np.mean(excess[e]):.4f}**" for e in efforts])
+    table(["workload, split", "best peer"] + efforts, rows)
+    if offset == 0:
+        print("better than the best peer in", ", ".join(f"{beaten[e]} of {cells} ({e})" for e in efforts), "\n")
+
+
+def random_halves(offset, seeds):
+    fits = ["trivial", "deepseek", "greedy-swap", "window"] + EFFORTS
+    splits = [f"random:{seed}" for seed in seeds]
+    rows = []
+    for name in BEST_PEER:
+        path, ranks, slots = workload(name, offset)
+        lines = bench(ranks, slots, fits, splits, [path], 12)
+        of = {fit: [l for l in lines if l["fit"] == fit] for fit in fits}
+        row = [name]
+        for fit in fits:
+            row.append(f"{np.mean([l['step'] for l in of[fit]]):.4f} / {np.mean([l['window'] for l in of[fit]]):.4f}")
+        spread = np.std([a["step"] - b["step"] for a, b in zip(of["step-default"], of["window"])], ddof=1)
+        default = of["step-default"]
+        gap = np.mean([l["fit_step"] / l["bound"] - 1 for l in default])
+        row += [f"{spread:.4f}", f"{100 * gap:.1f} %", f"{np.mean([l['expected'] for l in default]):.4f}",
+                " / ".join(f"{np.median([l['cpu_ms'] for l in of[e]]):.1f}" for e in EFFORTS)]
+        rows.append(row)
+    table(["step / window on holdout"] + fits + ["spread of default − window", "fitted gap to the bound",
+                                                "expected (default)", "ms a layer"], rows)
+
+
+def real():
+    data = os.path.join(options.shared, "data")
+    files = sorted(glob.glob(os.path.join(data, "sglang", "*.json")))
+    sets = [
+        ("8 SGLang prefill files", 32, 9, files, ["interleave", "halves", "leave-one-out"]),
+        ("dsv4flash_trace_k0_coffee", 16, 17, None, ["interleave", "halves"]),
+        ("esft_dsv2lite_windows256", 8, 9, None, ["interleave", "halves"]),
+        ("olmoe_examples_null1024", 8, 9, None, ["interleave", "halves"]),
+        ("gptoss20b_datasets", 8, 5, None, ["interleave", "halves"]),
+    ]
+    fits = ["deepseek", "window"] + EFFORTS
+    rows = []
+    for name, ranks, slots, paths, splits in sets:
+        paths = paths or [os.path.join(data, "counts", name + ".npy")]
+        lines = bench(ranks, slots, fits, splits, paths)
+        for split in splits:
+            of = {l["fit"]: l for l in lines if l["split"] == split}
+            default = of["step-default"]
+            rows.append([f"{name}, {ranks} × {slots}, {split}"] + [f"{of[f]['step']:.4f}" for f in fits] +
+                        [f"{default['expected']:.4f}", f"{default['r2']:.2f}", f"{default['cpu_ms']:.1f}"])
+    table(["counts"] + fits + ["expected (default)", "R²", "ms a layer"], rows)
+
+
+def guard(seeds, effort="step-default"):
+    cells = {False: [], True: []}
+    for experts, ranks, slots in guard_cells.SHAPES:
+        for signal in guard_cells.SIGNALS:
+            for seed in seeds:
+                path = os.path.join(options.workloads, f"guard_{experts}_{signal}_{seed}.npy")
+                if not os.path.exists(path):
+                    os.makedirs(options.workloads, exist_ok=True)
+                    np.save(path, guard_cells.cell(experts, signal, seed))
+                splits = [f"first:{fitted}:64" for fitted in guard_cells.FITTED]
+                lines = bench(ranks, slots, ["window", effort, "step-unguarded"], splits, [path])
+                for split, fitted in zip(splits, guard_cells.FITTED):
+                    of = {l["fit"]: l for l in lines if l["split"] == split}
+                    cells[slots <= 2].append((signal, fitted, f"{ranks} × {slots}", seed, of[effort]["step"] - of["window"]["step"],
+                                              of["step-unguarded"]["step"] - of["window"]["step"], of[effort]["window_fit"]))
+    rows = []
+    for narrow, name in ((False, "R ≤ 32"), (True, "S = 2")):
+        for signal in guard_cells.SIGNALS:
+            of = [c for c in cells[narrow] if c[0] == signal]
+            guarded, free = np.array([c[4] for c in of]), np.array([c[5] for c in of])
+            rows.append([f"{name}, {signal}", str(len(of)), str(sum(c[6] for c in of)), f"{guarded.mean():+.4f}",
+                         f"{(guarded > .002).sum()}", f"{(guarded > .006).sum()}", f"{guarded.max():+.4f}",
+                         f"{free.mean():+.4f}", f"{(free > .002).sum()}", f"{free.max():+.4f}"])
+    table(["cells", "number", "window fit", "mean", "> .002 worse", "> .006 worse", "worst", "unguarded mean",
+           "> .002 worse", "worst"], rows)
+    for cell in sorted(cells[False] + cells[True], key=lambda c: -c[4])[:6]:
+        if cell[4] > 0.002:
+            print(f"worse by {cell[4]:.4f}: {cell[2]}, {cell[0]}, {cell[1]} record slots, seed {cell[3]}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["must-hold", "fresh", "random", "real", "guard"])
+    parser.add_argument("--offset", type=int, help="added to the generator's seeds (fresh: 5000, random: 5000)")
+    parser.add_argument("--shared", default=os.path.join(ROOT, "..", "shared"))
+    parser.add_argument("--bench", default=os.path.join(ROOT, "build", "release", "tests", "bench", "step_bench"))
+    parser.add_argument("--workloads", default=os.environ.get("WORKLOADS_DIR", "workloads"))
+    parser.add_argument("--guard-seeds", type=int, nargs="+", default=[101, 102, 103])
+    options = parser.parse_args()
+    if options.what == "must-hold":
+        must_hold(0, 0)
+    elif options.what == "fresh":
+        must_hold(5000 if options.offset is None else options.offset, 12)
+    elif options.what == "random":
+        random_halves(5000 if options.offset is None else options.offset, range(1, 6))
+    elif options.what == "real":
+        real()
+    else:
+        guard(options.guard_seeds)
