@@ -68,10 +68,9 @@ at::Tensor exchange_plan_op(at::IntArrayRef old_row, at::IntArrayRef new_row, st
 }
 
 at::Tensor dispatch_table_op(const at::Tensor& map, std::int64_t experts, std::int64_t ranks,
-                             const std::string& model_name, c10::optional<std::int64_t> nodes,
-                             std::int64_t tensor_parallel) {
+                             const std::string& model_name, std::int64_t nodes, std::int64_t tensor_parallel) {
     DispatchContext context;
-    if (nodes) context.nodes = static_cast<int>(*nodes);
+    if (nodes != 0) context.nodes = static_cast<int>(nodes);
     context.tensor_parallel = static_cast<int>(tensor_parallel);
     const DispatchTable table =
         dispatch_table(find_dispatch_model(model_name), layout_of(map, experts, ranks), context);
@@ -102,12 +101,12 @@ std::string map_hash_op(const at::Tensor& map, std::int64_t experts, std::int64_
     return map_hash(layout_of(map, experts, ranks));
 }
 
-// The map int32 [L, P]; experts, ranks and whether there is a manifest; the file's SHA-256.
+// The map int32 [L, P]; experts, ranks and whether there is a manifest; the file's SHA-256. `ranks` 0 is not given.
 std::tuple<at::Tensor, std::vector<std::int64_t>, std::string> read_layout_op(const std::string& path,
-                                                                              c10::optional<std::int64_t> ranks,
+                                                                              std::int64_t ranks,
                                                                               bool allow_no_manifest) {
     std::optional<int> given;
-    if (ranks) given = static_cast<int>(*ranks);
+    if (ranks != 0) given = static_cast<int>(ranks);
     const AdmittedLayout read = read_legal_layout(path, given, allow_no_manifest);
     const Geometry& geometry = read.file.layout.geometry();
     at::Tensor map = at::empty({geometry.layers, geometry.physical_slots()}, at::TensorOptions().dtype(at::kInt));
@@ -213,10 +212,10 @@ TORCH_LIBRARY_FRAGMENT(eplb, library) {
                 TORCH_FN(eplb::require_table_op));
     library.def("map_hash(Tensor map, int experts, int ranks) -> str", TORCH_FN(eplb::map_hash_op));
     library.def(
-        "dispatch_table(Tensor map, int experts, int ranks, str model, int? nodes=None, int tensor_parallel=1) -> "
+        "dispatch_table(Tensor map, int experts, int ranks, str model, int nodes=0, int tensor_parallel=1) -> "
         "Tensor",
         TORCH_FN(eplb::dispatch_table_op));
-    library.def("read_layout(str path, int? ranks, bool allow_no_manifest) -> (Tensor, int[], str)",
+    library.def("read_layout(str path, int ranks, bool allow_no_manifest) -> (Tensor, int[], str)",
                 TORCH_FN(eplb::read_layout_op));
     library.def("safetensors_read(str path, str[] names) -> Tensor[]", TORCH_FN(eplb::safetensors_read_op));
     library.def("safetensors_names(str path) -> str[]", TORCH_FN(eplb::safetensors_names_op));

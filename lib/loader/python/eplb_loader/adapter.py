@@ -185,7 +185,7 @@ class Adapter:
         extent = value.shape[0]
         physical = layout.ranks * layout.slots
         if extent in (layout.slots, layout.slots + trailing, layout.experts, physical):
-            meaning = {layout.experts: "experts", physical: "physical slots"}.get(extent, "slots of a rank")
+            meaning = {physical: "physical slots", layout.experts: "experts"}.get(extent, "slots of a rank")
             raise AdapterError(_undeclared(name, f"has {extent} rows, as many as {meaning}", self.name))
         if value.dim() == 1 and value.dtype == torch.int64 and extent % layout.slots == 0:
             raise AdapterError(_undeclared(name, f"looks like packed scales of {layout.slots} slots", self.name))

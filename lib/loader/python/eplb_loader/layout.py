@@ -19,7 +19,7 @@ class Layout:
     def load(cls, path, ranks=None, *, allow_no_manifest=False):
         """Reads X.json and the manifest beside it. The number of ranks is the manifest's; `ranks` must agree with it, or
         stands in for it with `allow_no_manifest`. Raises RuntimeError that names file, place and value."""
-        map, figures, sha256 = ops().read_layout(str(path), ranks, allow_no_manifest)
+        map, figures, sha256 = ops().read_layout(str(path), ranks or 0, allow_no_manifest)
         experts, ranks, has_manifest = figures
         return cls(map, experts, ranks, sha256=sha256, path=str(path), has_manifest=bool(has_manifest))
 
@@ -39,7 +39,7 @@ class Layout:
 
     def dispatch_table(self, model, nodes=None, tensor_parallel=1):
         """The table of every source rank under a static dispatch model, int32 [R, L, E] of physical slots."""
-        return ops().dispatch_table(self.map, self.experts, self.ranks, model, nodes, tensor_parallel)
+        return ops().dispatch_table(self.map, self.experts, self.ranks, model, nodes or 0, tensor_parallel)
 
     def require_table(self, table):
         """Raises unless every entry of `table` [R, L, E] is a slot that holds the expert it stands for."""
