@@ -2,9 +2,11 @@
 include_guard()
 find_package(Threads REQUIRED)
 find_package(fmt 9 REQUIRED)
-find_package(CLI11 2.1 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
-find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+if(EPLB_PROGRAMS)
+  find_package(CLI11 2.1 REQUIRED)
+  find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+endif()
 find_package(ZLIB REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 if(EPLB_HDF5)
@@ -29,4 +31,9 @@ if(NOT EPLB_TORCH STREQUAL "OFF" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NO
   set(EPLB_HAVE_TORCH ${Torch_FOUND})
 elseif(EPLB_TORCH STREQUAL "ON")
   message(FATAL_ERROR "EPLB_TORCH=ON needs g++; this compiler is ${CMAKE_CXX_COMPILER_ID}")
+endif()
+# A wheel of PyTorch may have been built with the old ABI of std::string: then everything here must be, and fmt, which the
+# system has with the new one, is compiled in from its headers.
+if(EPLB_HAVE_TORCH AND TORCH_CXX_FLAGS MATCHES "_GLIBCXX_USE_CXX11_ABI=0")
+  add_compile_definitions(_GLIBCXX_USE_CXX11_ABI=0 FMT_HEADER_ONLY=1)
 endif()
