@@ -39,10 +39,11 @@ void hold_to(const std::string& path, AdmissionReport& report) {
         throw error.inside(path);
     }
     if (!report.attestation) return;  // refused anyway
+    std::vector<Finding> found;
     for (std::string& line : differences(attested, *report.attestation)) {
-        report.findings.insert(report.findings.begin(), {Severity::error, "ATTESTATION_DIFFERS", path, std::move(line),
-                                                         "something was changed since"});
+        found.push_back({Severity::error, "ATTESTATION_DIFFERS", path, std::move(line), "something was changed since"});
     }
+    report.findings.insert(report.findings.begin(), found.begin(), found.end());
     if (any_at_least(report.findings, Severity::error)) report.attestation.reset();
 }
 

@@ -98,7 +98,8 @@ Attestation attestation_of(const AdmissionRequest& request, const AdmissionCase&
         for (const ExpertId expert : slots) row.push_back(expert.value);
     }
     for (const auto& [name, fact] : request.facts.all()) {
-        if (name != "layout-path") attestation.facts.emplace_back(name, fact.value);  // a path of one machine
+        if (name == "dispatch" || name == "layout-path") continue;  // has a field of its own; a path of one machine
+        attestation.facts.emplace_back(name, fact.value);
     }
     return attestation;
 }
