@@ -4,6 +4,7 @@
 
 #include "cli/options.hpp"
 #include "core/error.hpp"
+#include "core/geometry.hpp"
 
 namespace eplb {
 namespace {
@@ -56,6 +57,12 @@ ValidateOptions parse_options(int argc, char** argv) {
     cli::parse(app, argc, argv);
 
     options.target = &find_layout_target(target);
+    const auto limit = [](const char* flag, std::optional<int> value, int most) {
+        if (value && *value > most) throw Error(ErrorCode::usage, flag, fmt::format("{} is above {}", *value, most));
+    };
+    limit("--ranks", options.counts.ranks, max_ranks);
+    limit("--experts", options.counts.experts, max_experts);
+    limit("--layers", options.counts.layers, max_layers);
     if (!options.layout && options.counts.files.empty()) {
         throw Error(ErrorCode::usage, "", "no file was given", "give count files, or --layout FILE");
     }
