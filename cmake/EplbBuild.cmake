@@ -34,9 +34,6 @@ endif()
 if(EPLB_SANITIZE)
   target_compile_options(eplb_flags INTERFACE -fsanitize=${EPLB_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   target_link_options(eplb_flags INTERFACE -fsanitize=${EPLB_SANITIZE})
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(eplb_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>) # false alarms in instrumented code
-  endif()
 endif()
 
 # eplb_module(NAME [DEPENDS module...] [PRIVATE library...]): the static library eplb_NAME from every .cpp of this folder.
