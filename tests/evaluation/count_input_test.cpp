@@ -1,0 +1,102 @@
+#include "evaluation/count_input.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "core/error.hpp"
+
+using namespace eplb;
+using Catch::Matchers::Contains;
+namespace fs = std::filesystem;
+
+namespace {
+
+// A folder of .npy files [record slots, 1 layer, 2 experts] that goes with the object.
+class Files {
+  public:
+    Files() {
+        std::string name = (fs::temp_directory_path() / "eplb-evaluation-XXXXXX").string();
+        REQUIRE(mkdtemp(name.data()) != nullptr);
+        folder_ = name;
+    }
+    ~Files() { fs::remove_all(folder_); }
+    Files(const Files&) = delete;
+    Files& operator=(const Files&) = delete;
+
+    std::string add(const std::string& name, const std::vector<std::int32_t>& values) {
+        const std::vector<std::byte> bytes = encode_counts("npy", values, static_cast<int>(values.size() / 2), 1, 2);
+        const std::string path = folder_ / name;
+        std::ofstream(path, std::ios::binary)
+            .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+        return path;
+    }
+
+  private:
+    fs::path folder_;
+};
+
+std::vector<std::int64_t> row_of(const Counts& counts, int slot) {
+    std::vector<std::int64_t> row(2);
+    counts.read_row(slot, 0, row);
+    return row;
+}
+
+CountOptions options_for(std::vector<std::string> files, Reduction reduction) {
+    CountOptions options;
+    options.files = std::move(files);
+    options.reduction = reduction;
+    return options;
+}
+
+}  // namespace
+
+TEST_CASE("windows of one deployment follow one another in command-line order") {
+    Files files;
+    const auto first = files.add("b.npy", {1, 2, 0, 0}), second = files.add("a.npy", {3, 4});
+    const CountInput input = load_counts(options_for({first, second}, Reduction::reduced));
+    CHECK(input.counts.record_slots() == 3);
+    CHECK(input.first_slot == std::vector{0, 2});
+    CHECK(input.filled == std::vector{0, 2});
+    CHECK(row_of(input.counts, 2) == std::vector<std::int64_t>{3, 4});
+    CHECK_FALSE(input.summed_over_files);
+}
+
+TEST_CASE("the ranks of one window are summed") {
+    Files files;
+    const auto first = files.add("0.npy", {1, 2, 3, 4}), second = files.add("1.npy", {10, 20, 30, 40});
+    const CountInput input = load_counts(options_for({first, second}, Reduction::per_rank));
+    CHECK(input.counts.record_slots() == 2);
+    CHECK(row_of(input.counts, 0) == std::vector<std::int64_t>{11, 22});
+    CHECK(row_of(input.counts, 1) == std::vector<std::int64_t>{33, 44});
+    CHECK(input.first_slot == std::vector{0, 0});
+    CHECK(input.filled == std::vector{0, 1});
+    CHECK(input.summed_over_files);
+}
+
+TEST_CASE("a record slot is filled when any rank has counts in it") {
+    Files files;
+    const auto first = files.add("0.npy", {1, 2, 0, 0, 0, 0}), second = files.add("1.npy", {0, 0, 0, 0, 5, 6});
+    CHECK(load_counts(options_for({first, second}, Reduction::per_rank)).filled == std::vector{0, 2});
+}
+
+TEST_CASE("ranks of one window with other record slots are refused by name") {
+    Files files;
+    const auto first = files.add("0.npy", {1, 2, 3, 4}), second = files.add("1.npy", {10, 20});
+    CHECK_THROWS_WITH(load_counts(options_for({first, second}, Reduction::per_rank)),
+                      Contains("1.npy: 1 record slots do not go with 2"));
+}
+
+TEST_CASE("several files that do not say what they are, are refused; one is taken as summed") {
+    Files files;
+    const auto first = files.add("0.npy", {1, 2}), second = files.add("1.npy", {10, 20});
+    CHECK_THROWS_WITH(load_counts(options_for({first, second}, Reduction::unknown)), Contains("REDUCTION_NOT_STATED"));
+    CHECK(load_counts(options_for({first}, Reduction::unknown)).counts.record_slots() == 1);
+}
+
+TEST_CASE("an error finding ends the load and counts its company") {
+    Files files;
+    CHECK_THROWS_WITH(load_counts(options_for({files.add("zero.npy", {0, 0})}, Reduction::reduced)),
+                      Contains("zero.npy: EMPTY_COUNTS"));
+    CHECK_THROWS_AS(load_counts({}), Error);
+}
