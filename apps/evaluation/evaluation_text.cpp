@@ -72,13 +72,13 @@ std::string counts_text(const CountInput& input, const RecordSplit& split, Holdo
 }
 
 std::string scores_text(std::span<const Subject> subjects, const std::vector<std::vector<PartScore>>& scores) {
+    // A table is scored for its own layout only, so not every subject knows every dispatch; one knows them all, in
+    // order.
+    const auto all = std::max_element(scores.begin(), scores.end(),
+                                      [](const auto& a, const auto& b) { return a.size() < b.size(); });
     std::vector<std::string> models;
-    for (const auto& results : scores) {
-        for (const PartScore& result : results) {
-            if (std::find(models.begin(), models.end(), result.dispatch) == models.end()) {
-                models.push_back(result.dispatch);
-            }
-        }
+    for (const PartScore& result : *all) {
+        if (std::find(models.begin(), models.end(), result.dispatch) == models.end()) models.push_back(result.dispatch);
     }
     std::string text;
     for (const std::string& model : models) {

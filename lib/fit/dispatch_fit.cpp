@@ -173,6 +173,10 @@ BalancedFit fit_balanced(const FitProblem& problem, const DispatchContext& conte
     const FitResult even = policy::search(half_of(problem, 0));
     BalancedFit result{even, DispatchTable(geometry.ranks, geometry.layers, geometry.experts),
                        std::vector<std::optional<double>>(problem.layers.size())};
+    if (result.fit.guard) {  // what it expects is about the even split
+        result.fit.guard->expected_holdout.reset();
+        result.fit.guard->expected_gain.reset();
+    }
     for_each_layer(half_of(problem, 1), [&](int layer) {
         const auto row = result.fit.layout.row(layer);
         const auto index = static_cast<std::size_t>(layer);
