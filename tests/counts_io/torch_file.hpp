@@ -16,7 +16,9 @@ namespace eplb {
 
 inline std::string little_endian(std::uint64_t value, std::size_t size) {
     std::string bytes;
-    for (std::size_t index = 0; index < size; ++index) bytes += static_cast<char>(value >> 8 * index & 0xff);
+    for (std::size_t index = 0; index < size; ++index) {
+        bytes += static_cast<char>(index < 8 ? value >> 8 * index & 0xff : 0);
+    }
     return bytes;
 }
 

@@ -1,4 +1,5 @@
 #include "evaluation/count_input.hpp"
+#include "core/tensor_view.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -25,7 +26,8 @@ class Files {
     Files& operator=(const Files&) = delete;
 
     std::string add(const std::string& name, const std::vector<std::int32_t>& values) {
-        const std::vector<std::byte> bytes = encode_counts("npy", values, static_cast<int>(values.size() / 2), 1, 2);
+        const std::vector<std::byte> bytes =
+            encode_counts("npy", view_of(values, {static_cast<std::int64_t>(values.size() / 2), 1, 2}));
         const std::string path = folder_ / name;
         std::ofstream(path, std::ios::binary)
             .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
