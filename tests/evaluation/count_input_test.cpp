@@ -86,7 +86,7 @@ TEST_CASE("ranks of one window with other record slots are refused by name") {
     Files files;
     const auto first = files.add("0.npy", {1, 2, 3, 4}), second = files.add("1.npy", {10, 20});
     CHECK_THROWS_WITH(load_counts(options_for({first, second}, Reduction::per_rank)),
-                      Contains("1.npy: 1 record slots do not go with 2"));
+                      Contains("1.npy: FILES_DISAGREE: [2 record slots") && Contains("the same record slots"));
 }
 
 TEST_CASE("several files that do not say what they are, are refused; one is taken as summed") {

@@ -67,6 +67,9 @@ class Pipeline(unittest.TestCase):
         self.fit([self.whole], "--holdout", "last")
         result = run("eplb-score", os.path.join(self.folder.name, "layout.json"), self.whole, "--fail-above", "3")
         self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+        result = run("eplb-load", "check", os.path.join(self.folder.name, "layout.json"), "--engine", "generic", "--ranks", "2",
+                     "--layers", str(LAYERS), "--experts", str(EXPERTS), "--redundant-total", "2", "--dispatch", "omni", "--nodes", "1", "--quant", "none")
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
 
     def test_a_whole_set_of_per_rank_files_gives_the_layout_of_the_sum(self):
         self.assertEqual(self.fit(self.shares, "--reduction", "per-rank"), self.fit([self.whole]))
