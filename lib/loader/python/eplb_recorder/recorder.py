@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -202,7 +203,7 @@ class Recorder:
             return trial.dump(target, group, members=members, force=True, timeout=timeout)
         finally:
             for leftover in (target, f"{stem}.rehearsal.window.json"):
-                if os.path.exists(leftover):
+                with contextlib.suppress(FileNotFoundError):  # every rank clears up, and one of them is first
                     os.unlink(leftover)
 
     # ---- the steps of a dump ---------------------------------------------------------------------------------------------
