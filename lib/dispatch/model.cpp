@@ -32,6 +32,8 @@ constexpr std::array models{
                   false, all_targets},
     DispatchModel{"sglang-dynamic-c", "SGLang dynamic, generation c, layout given as a map: nearest, else random", true,
                   false, nearest_or_all_targets, nullptr, false, nearest_settled},
+    DispatchModel{"sglang-dynamic-d", "SGLang dynamic, generation d, with an all-to-all backend: as c", true, false,
+                  nearest_or_all_targets, nullptr, false, nearest_settled},
     DispatchModel{"vllm-ascend", "vllm-ascend MRv1: rank modulo replicas (--tp N for its tensor-parallel variant)",
                   false, true, vllm_ascend_targets, vllm_ascend_table},
     DispatchModel{"xllm", "xLLM: rank modulo replicas", false, false, xllm_targets, xllm_table},
@@ -84,10 +86,21 @@ std::span<const DispatchModel> dispatch_models() {
 }
 
 const DispatchModel& find_dispatch_model(std::string_view name) {
-    std::string names;
+    std::string names, generations;
+    const auto add = [](std::string& list, std::string_view one) {
+        list += fmt::format("{}{}", list.empty() ? "" : ", ", one);
+    };
     for (const DispatchModel& model : models) {
         if (model.name == name) return model;
-        names += fmt::format("{}{}", names.empty() ? "" : ", ", model.name);
+        add(names, model.name);
+        // A generation is a letter at the end.
+        if (model.name.size() == name.size() + 2 && model.name.starts_with(name) && model.name[name.size()] == '-') {
+            add(generations, model.name);
+        }
+    }
+    if (!generations.empty()) {
+        throw Error(ErrorCode::usage, "--dispatch", fmt::format("{} depends on the generation of the engine", name),
+                    fmt::format("give one of {}; docs/dispatch.md says how to find a server's", generations));
     }
     throw Error(ErrorCode::usage, "--dispatch", fmt::format("'{}' is not a dispatch model", name), "one of " + names);
 }

@@ -253,8 +253,11 @@ TEST_CASE("SGLang dynamic of generation C is static on one node and random only 
     const Layout layout = test::random_layout(geometry, 7);
     DispatchContext context;
     context.nodes = 1;
-    CHECK(replica_shares(find_dispatch_model("sglang-dynamic-c"), layout, context).values ==
-          replica_shares(find_dispatch_model("sglang-c"), layout, context).values);
+    for (const char* generation : {"c", "d"}) {
+        CHECK(
+            replica_shares(find_dispatch_model(std::string("sglang-dynamic-") + generation), layout, context).values ==
+            replica_shares(find_dispatch_model(std::string("sglang-") + generation), layout, context).values);
+    }
     // Four ranks on two nodes; expert 0 on ranks 0 and 1 of node 0: rank 0 and 1 serve themselves, 2 and 3 choose.
     context.nodes = 2;
     context.source_weights = {1, 2, 3, 4};
@@ -369,12 +372,21 @@ TEST_CASE("contract of every model: shares add up to exactly 1, and settled sour
     }
 }
 
-TEST_CASE("an unknown model is answered with the names") {
-    try {
-        find_dispatch_model("sglang");
-        FAIL("accepted");
-    } catch (const Error& error) {
-        CHECK(error.code() == ErrorCode::usage);
-        CHECK(error.hint().find("sglang-b") != std::string::npos);
-    }
+TEST_CASE("an unknown model is answered with the names, and one without its generation with the generations") {
+    const auto hint_of = [](const char* name) -> std::string {
+        try {
+            find_dispatch_model(name);
+        } catch (const Error& error) {
+            CHECK(error.code() == ErrorCode::usage);
+            return error.hint();
+        }
+        return "accepted";
+    };
+    CHECK(hint_of("best").find("sglang-b") != std::string::npos);
+    CHECK(hint_of("best").find("omni") != std::string::npos);
+    CHECK(hint_of("sglang-dynamic")
+              .find("one of sglang-dynamic-a, sglang-dynamic-b, sglang-dynamic-c, "
+                    "sglang-dynamic-d;") != std::string::npos);
+    CHECK(hint_of("sglang").find("one of sglang-a, sglang-b, sglang-c, sglang-d;") != std::string::npos);
+    CHECK(hint_of("vllm") == "accepted");
 }
