@@ -12,8 +12,9 @@ namespace {
 // Where in the 256 stages what happens. While it is hot, single random swaps: many are accepted, and a scan would throw
 // all but one away. Then the best swap of a pair of ranks: S^2 swaps at a fifth of the price of each.
 constexpr int first_scan_stage = 77;               // 30 % of the work
-constexpr int stages_per_check = 8;                // temperature scale renewed, drift removed, best row kept
+constexpr int stages_per_check = 8;                // temperature scale renewed, drift removed
 constexpr int rebase_stages[] = {40, 88, 152, 8};  // in the order of their use when work is short
+constexpr int first_kept_stage = 128;              // rows met before do not win
 constexpr int rebase_part = 16;                    // a rebase may cost 1/16 of the work
 constexpr int hot_of_1024 = 960;                   // proposals that start at the hottest rank of a random record slot
 constexpr int swaps_per_refresh = 8;               // the sums over the ranks and the hottest ranks are renewed
@@ -39,14 +40,16 @@ class Annealer {
         double k = cooling.first, scale = 0;
         for (int stage = 0; stage < Cooling::stages; ++stage, k *= factor) {
             if (stage % stages_per_check == 0) {
-                check(rebases_at(stage));
+                renew(rebases_at(stage));
+                if (stage >= first_kept_stage) keep_best();
                 scale = std::max(energy_.value() - energy_.floor(), 0.0) * floor_share;
             }
             temperature_ = static_cast<float>(k * scale);
             const Work until = options_.work / Cooling::stages * (stage + 1);
             while (spent_ < until) stage < first_scan_stage ? propose() : scan();
         }
-        check(false);
+        renew(false);
+        keep_best();
         return best_;
     }
 
@@ -58,9 +61,12 @@ class Annealer {
                std::begin(rebase_stages) + affordable;
     }
 
-    void check(bool rebase) {
+    void renew(bool rebase) {
         rebase ? energy_.rebase() : energy_.recompute();
         spent_ += rebase ? costs_.rebase() : costs_.recompute();
+    }
+
+    void keep_best() {
         const double step = energy_.step();
         if (!(step < best_step_)) return;
         best_step_ = step;

@@ -18,6 +18,7 @@ struct Arrays {
     Lanes* gradient = nullptr;       // omega / (b * sums)   [vectors]
     Lanes* sharpness = nullptr;      // b   [vectors]
     Lanes* reference = nullptr;      // M   [vectors]
+    Lanes* empty = nullptr;          // exp(-b M), the term of a rank without experts   [vectors]
     Lanes* scratch = nullptr;        // [2 * slots a rank][vectors]
 };
 
@@ -32,7 +33,7 @@ struct Kernels {
     void (*fill_factors)(const Arrays& arrays, int expert, int replicas);
     // Row `rank` of the rank terms from the factors of its experts.
     void (*fill_rank)(const Arrays& arrays, int rank, const int* experts, int count);
-    // M = max(1, largest load) of every record slot and b = sharpness / M, from the shares.
+    // M = max(1, largest load) of every record slot, b = sharpness / M and exp(-b M), from the shares.
     void (*fill_reference)(const Arrays& arrays, const int* row, int ranks, int slots_per_rank, const int* replicas,
                            float sharpness);
     // Sums over the ranks, gradient, and the largest term and its rank for every record slot.

@@ -13,7 +13,7 @@ namespace eplb {
 namespace {
 
 constexpr int most_slots = 32;  // the regressions cost T^4
-constexpr double ridge = 0.05;  // of the mean diagonal; FIT-GUARD A
+constexpr double ridge = 0.05;  // of the mean diagonal; docs/theory.md, "The guard"
 constexpr double floor = 0.02;  // of the fair share of an expert, added to the variance scale
 
 using Matrix = std::vector<double>;  // [n][n], row-major
@@ -22,11 +22,12 @@ using Matrix = std::vector<double>;  // [n][n], row-major
 // zero where nothing varies.
 Matrix standardised_gram(const LayerCounts& counts, std::span<const int> slots, int ranks) {
     const std::size_t n = slots.size(), experts = static_cast<std::size_t>(counts.experts);
-    std::vector<double> mean(experts), z(n * experts);
+    std::vector<double> mean(experts), z(n * experts), slot_totals(n);
     double total = 0;
     for (std::size_t i = 0; i < n; ++i) {
         const auto row = counts.row(slots[i]);
         const auto slot_total = static_cast<double>(counts.slot_total(slots[i]));
+        slot_totals[i] = slot_total;
         total += slot_total;
         for (std::size_t e = 0; e < experts; ++e) {
             const auto count = static_cast<double>(row[e]);
@@ -42,10 +43,10 @@ Matrix standardised_gram(const LayerCounts& counts, std::span<const int> slots, 
         scale[e] = 1 / std::sqrt(mean[e] + floor * ranks / counts.experts);
     }
     for (std::size_t i = 0; i < n; ++i) {
-        const bool empty = counts.slot_total(slots[i]) == 0;
+        if (slot_totals[i] == 0) continue;  // z is 0 there
         for (std::size_t e = 0; e < experts; ++e) {
             double& value = z[i * experts + e];
-            value = empty ? 0 : (value - mean[e]) * scale[e];
+            value = (value - mean[e]) * scale[e];
         }
     }
     double trace = 0;

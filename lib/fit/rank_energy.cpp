@@ -35,14 +35,15 @@ RankEnergy::RankEnergy(const SlotShares& shares, std::span<const ExpertId> row, 
     factors_ = lanes(2 * experts, vectors);
     rank_terms_ = lanes(static_cast<std::size_t>(ranks), vectors);
     scratch_ = lanes(2 * slots, vectors);
-    sums_ = gradient_ = sharpness_ = reference_ = lanes(1, vectors);
+    sums_ = gradient_ = sharpness_ = reference_ = empty_ = lanes(1, vectors);
     largest_.resize(static_cast<std::size_t>(vectors) * lane_count);
     hottest_.resize(largest_.size());
     changes_.resize(slots * (slots + 3));
     indices_a_.resize(slots);
     indices_b_ = experts_a_ = experts_b_ = indices_a_;
-    arrays_ = {vectors,      shares.values.data(), shares.weights.data(), factors_.data(),   rank_terms_.data(),
-               sums_.data(), gradient_.data(),     sharpness_.data(),     reference_.data(), scratch_.data()};
+    arrays_ = {vectors,        shares.values.data(), shares.weights.data(), factors_.data(),   rank_terms_.data(),
+               sums_.data(),   gradient_.data(),     sharpness_.data(),     reference_.data(), empty_.data(),
+               scratch_.data()};
     rebase();
 }
 

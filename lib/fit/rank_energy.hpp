@@ -73,7 +73,7 @@ class RankEnergy {
     int looked_at_ = 0;
     std::vector<int> row_, replicas_, hottest_;
     std::vector<std::uint8_t> held_;
-    std::vector<Lanes> factors_, rank_terms_, sums_, gradient_, sharpness_, reference_, scratch_;
+    std::vector<Lanes> factors_, rank_terms_, sums_, gradient_, sharpness_, reference_, empty_, scratch_;
     std::vector<float> largest_, changes_;
     std::vector<energy::Touched> touched_;
     std::vector<int> indices_a_, indices_b_, experts_a_, experts_b_;

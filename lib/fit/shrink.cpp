@@ -1,28 +1,65 @@
 #include "fit/shrink.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 
 #include "fit/reproducible.hpp"
 
 namespace eplb {
+namespace {
+
+// Shares and weights are read as they lie, eight record slots of an expert at a time, and summed in eight lanes that
+// are added in one order at the end.
+using Sums = std::array<double, lane_count>;
+
+double total_of(const Sums& sums) {
+    return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+}
+
+std::span<const Lanes> row_of(const SlotShares& shares, std::size_t expert) {
+    const auto vectors = static_cast<std::size_t>(shares.vectors);
+    return {shares.values.data() + expert * vectors, vectors};
+}
+
+double weighted_sum(const SlotShares& shares, std::size_t expert) {
+    Sums sums{};
+    const auto row = row_of(shares, expert);
+    for (std::size_t v = 0; v < row.size(); ++v) {
+        for (std::size_t lane = 0; lane < lane_count; ++lane) {
+            sums[lane] +=
+                static_cast<double>(shares.weights[v].values[lane]) * static_cast<double>(row[v].values[lane]);
+        }
+    }
+    return total_of(sums);
+}
+
+double weighted_squares(const SlotShares& shares, std::size_t expert, double mean) {
+    Sums sums{};
+    const auto row = row_of(shares, expert);
+    for (std::size_t v = 0; v < row.size(); ++v) {
+        for (std::size_t lane = 0; lane < lane_count; ++lane) {
+            const double deviation = static_cast<double>(row[v].values[lane]) - mean;
+            sums[lane] += static_cast<double>(shares.weights[v].values[lane]) * deviation * deviation;
+        }
+    }
+    return total_of(sums);
+}
+
+}  // namespace
 
 std::vector<double> mean_shares(const SlotShares& shares) {
     std::vector<double> mean(static_cast<std::size_t>(shares.experts));
-    for (int e = 0; e < shares.experts; ++e) {
-        double sum = 0;
-        for (int t = 0; t < shares.slots; ++t) {
-            sum += static_cast<double>(shares.weight(t)) * static_cast<double>(shares.at(e, t));
-        }
-        mean[static_cast<std::size_t>(e)] = sum;
-    }
+    for (std::size_t e = 0; e < mean.size(); ++e) mean[e] = weighted_sum(shares, e);
     return mean;
 }
 
 double shrink_factor(const SlotShares& shares, std::span<const int> replicas, int ranks, double sharpness,
                      double predictability, double mean_inverse_total) {
-    // Priors of FIT-GUARD D: .15 of the squared mean with half a degree of freedom; a new slot's variance with four.
+    // A priori the variance of a share is 0.3 of its squared mean, a belief worth half a degree of freedom; the
+    // variance that follows for an expert is mixed with the one seen as if it came from four. docs/theory.md, "The
+    // guard".
     constexpr double prior_spread = 0.3, prior_freedom = 0.5, variance_freedom = 4;
     double squares = 0;
     for (int t = 0; t < shares.slots; ++t) {
@@ -35,12 +72,7 @@ double shrink_factor(const SlotShares& shares, std::span<const int> replicas, in
     std::vector<double> variance(mean.size());
     double excess = 0, mean_squares = 0;
     for (std::size_t e = 0; e < mean.size(); ++e) {
-        double sum = 0;
-        for (int t = 0; t < shares.slots; ++t) {
-            const double deviation = static_cast<double>(shares.at(static_cast<int>(e), t)) - mean[e];
-            sum += static_cast<double>(shares.weight(t)) * deviation * deviation;
-        }
-        variance[e] = freedom > 1e-6 ? sum / (1 - squares) : 0;
+        variance[e] = freedom > 1e-6 ? weighted_squares(shares, e, mean[e]) / (1 - squares) : 0;
         excess += variance[e] - mean[e] * counting;
         mean_squares += mean[e] * mean[e];
     }

@@ -42,10 +42,14 @@ float SlotShares::weight(int slot) const {
 
 SlotShares slot_shares(const LayerCounts& counts, int ranks) {
     SlotShares shares(counts.experts, counts.slots);
+    std::vector<double> totals;
     double total = 0;
-    for (int slot = 0; slot < counts.slots; ++slot) total += static_cast<double>(counts.slot_total(slot));
     for (int slot = 0; slot < counts.slots; ++slot) {
-        const auto slot_total = static_cast<double>(counts.slot_total(slot));
+        totals.push_back(static_cast<double>(counts.slot_total(slot)));
+        total += totals.back();
+    }
+    for (int slot = 0; slot < counts.slots; ++slot) {
+        const double slot_total = totals[static_cast<std::size_t>(slot)];
         if (slot_total == 0) continue;
         shares.weight(slot) = static_cast<float>(slot_total / total);
         const auto row = counts.row(slot);
