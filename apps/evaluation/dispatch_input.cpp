@@ -5,12 +5,21 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "dispatch/table_faults.hpp"
 #include "layout_io/dispatch_file.hpp"
 
 namespace eplb {
 namespace {
 
 constexpr const char* balanced = "balanced";
+
+// Throws Error{input} that names the file and the first entry at fault.
+void require_made_for(const DispatchFile& file, const Layout& layout) {
+    const TableFaults faults = table_faults(file.table, layout);
+    if (!faults.any()) return;
+    throw Error(ErrorCode::input, faults.where.empty() ? file.path : file.path + ": " + faults.where, faults.what,
+                "the table was made for another layout");
+}
 
 // The table beside the layout, with the hash that the layout's manifest states.
 DispatchTable fitted_table(const LayoutInput& layout) {
@@ -25,6 +34,7 @@ DispatchTable fitted_table(const LayoutInput& layout) {
                                 *layout.manifest->dispatch_table_sha256),
                     "find the files that belong together, or fit again");
     }
+    require_made_for(file, layout.file.layout);
     return std::move(file.table);
 }
 
@@ -86,6 +96,7 @@ std::vector<Dispatch> load_dispatches(const DispatchOptions& options, const Layo
         } else if (name == "table") {
             DispatchFile file = read_dispatch_table(*options.table);
             find_dispatch_table_manifest(file, layout.file.sha256);
+            require_made_for(file, layout.file.layout);
             dispatches.push_back(table_dispatch(name, std::move(file.table), subject));
         } else {
             dispatches.push_back(rule_dispatch(name, options));
