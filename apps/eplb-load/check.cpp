@@ -1,10 +1,6 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/app.hpp"
-#include "core/build_info.hpp"
-#include "core/error.hpp"
 #include "files/mapped_file.hpp"
 #include "files/output.hpp"
 #include "loader/admission.hpp"
@@ -18,6 +14,7 @@ AdmissionRequest request_of(const CheckOptions& options) {
     request.layout_path = options.layout;
     request.table_path = options.table;
     request.current_path = options.current;
+    request.expect_path = options.expect;
     request.allow_no_manifest = options.allow_no_manifest;
     request.engine = options.engine;
     for (const auto& [name, value] : options.facts) request.facts.add(name, value, "--" + name);
@@ -30,49 +27,10 @@ AdmissionRequest request_of(const CheckOptions& options) {
     return request;
 }
 
-void hold_to(const std::string& path, AdmissionReport& report) {
-    const auto file = MappedFile::open(path);
-    Attestation attested;
-    try {
-        attested = decode_attestation(file->text());
-    } catch (const Error& error) {
-        throw error.inside(path);
-    }
-    if (!report.attestation) return;  // refused anyway
-    std::vector<Finding> found;
-    for (std::string& line : differences(attested, *report.attestation)) {
-        found.push_back({Severity::error, "ATTESTATION_DIFFERS", path, std::move(line), "something was changed since"});
-    }
-    report.findings.insert(report.findings.begin(), found.begin(), found.end());
-    if (any_at_least(report.findings, Severity::error)) report.attestation.reset();
-}
-
-std::string json_of(const AdmissionReport& report) {
-    nlohmann::ordered_json json;
-    json["tool"] = "eplb-load check";
-    json["version"] = version();
-    json["ok"] = report.admitted();
-    json["attestation"] = nullptr;
-    if (report.attestation) {
-        json["attestation"] = nlohmann::ordered_json::parse(encode_attestation(*report.attestation));
-    }
-    json["findings"] = nlohmann::ordered_json::array();
-    for (const Finding& finding : report.findings) {
-        json["findings"].push_back({{"severity", name_of(finding.severity)},
-                                    {"code", finding.code},
-                                    {"where", finding.where},
-                                    {"message", finding.message},
-                                    {"hint", finding.hint}});
-    }
-    return json.dump(2) + "\n";
-}
-
 std::string text_of(const CheckOptions& options, const AdmissionReport& report) {
     std::string text = fmt::format("{}: {}\n", options.layout, report.admitted() ? "admitted" : "REFUSED");
     for (const Finding& finding : report.findings) {
-        text += fmt::format("  {:<7} {}: {}{}{}{}\n", name_of(finding.severity), finding.code, finding.where,
-                            finding.where.empty() ? "" : ": ", finding.message,
-                            finding.hint.empty() ? "" : fmt::format(" ({})", finding.hint));
+        text += fmt::format("  {:<7} {}\n", name_of(finding.severity), line_of(finding));
     }
     if (!report.attestation) return text;
     const Attestation& attestation = *report.attestation;
@@ -89,14 +47,13 @@ std::string text_of(const CheckOptions& options, const AdmissionReport& report) 
 }  // namespace
 
 int run_check(const CheckOptions& options) {
-    AdmissionReport report = admit(request_of(options));
-    if (options.expect) hold_to(*options.expect, report);
+    const AdmissionReport report = admit(request_of(options));
     if (options.attest && report.attestation) {
         OutputSet outputs(options.force);
         outputs.add(*options.attest, encode_attestation(*report.attestation));
         outputs.commit();
     }
-    cli::print(options.common.json ? json_of(report) : text_of(options, report));
+    cli::print(options.common.json ? encode_admission(report) : text_of(options, report));
     return report.admitted() ? 0 : 1;
 }
 

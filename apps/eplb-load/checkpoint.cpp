@@ -65,7 +65,10 @@ std::string text_of(const CheckpointOptions& options, const CheckpointRecord& re
 }  // namespace
 
 int run_checkpoint(const CheckpointOptions& options) {
-    const AdmittedLayout layout = read_legal_layout(options.layout, options.ranks, options.allow_no_manifest);
+    LayoutDemands demands;
+    demands.ranks = options.ranks;
+    demands.allow_no_manifest = options.allow_no_manifest;
+    const LegalLayout layout = read_legal_layout(options.layout, demands);
     const Checkpoint checkpoint = Checkpoint::open(options.checkpoint);
     const ModelFamily family = family_of(options, checkpoint);
     const bool bake = options.kind == CheckpointOptions::Kind::bake;

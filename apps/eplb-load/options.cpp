@@ -11,11 +11,6 @@
 namespace eplb {
 namespace {
 
-// Flags of `check` that state a fact of the server; each is the fact's name.
-constexpr std::string_view stated_facts[] = {
-    "ranks", "world-size", "nodes", "layers",   "experts",     "redundant-total", "redundant-per-rank",
-    "role",  "quant",      "a2a",   "dispatch", "enable-eplb", "shared-fusion",   "draft-layers"};
-
 void add_check(CLI::App& app, CheckOptions& options) {
     app.add_option("LAYOUT", options.layout, "Layout, X.json with X.manifest.json beside it")->required();
     app.add_option("--table", options.table, "Dispatch table to load, .npy int32 [R, L, E]");
@@ -28,11 +23,11 @@ void add_check(CLI::App& app, CheckOptions& options) {
     app.add_option("--model-config", options.model_config, "The model's config.json, or the folder that holds it");
     app.add_option("--server-args", options.server_args,
                    "File with the server's arguments: its command line, or a JSON object; - is stdin");
-    for (const std::string_view name : stated_facts) {
+    for (const FactName& fact : fact_names()) {
         app.add_option_function<std::string>(
-               fmt::format("--{}", name),
-               [&options, name](const std::string& value) { options.facts.emplace_back(name, value); },
-               std::string(find_fact_name(name).summary))
+               fmt::format("--{}", fact.name),
+               [&options, name = fact.name](const std::string& value) { options.facts.emplace_back(name, value); },
+               std::string(fact.summary))
             ->group("What the server is");
     }
     app.add_flag("--allow-no-manifest", options.allow_no_manifest, "Admit a layout that has no manifest");

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "check/layout.hpp"
 #include "core/error.hpp"
-#include "files/digest.hpp"
 #include "files/mapped_file.hpp"
 #include "layout_io/dispatch_file.hpp"
 #include "layout_io/layout_file.hpp"
+#include "loader/legal_layout.hpp"
 
 namespace eplb {
 namespace {
@@ -23,45 +22,53 @@ const LayoutTarget* target_of(std::string_view engine) {
     return nullptr;
 }
 
-// The manifest, or a finding that says why the one that lies there does not count.
-std::optional<Manifest> manifest_of(const std::string& path, const std::string& sha256,
-                                    std::vector<Finding>& findings) {
-    try {
-        return find_manifest(path, sha256);
-    } catch (const Error& error) {
-        findings.push_back({Severity::error, "MANIFEST_UNUSABLE", error.where(), error.message(), error.hint()});
-        return std::nullopt;
+LayoutDemands demands_of(const AdmissionRequest& request) {
+    LayoutDemands demands;
+    demands.ranks = request.facts.number("ranks");
+    demands.experts = request.facts.number("experts");
+    demands.nodes = request.facts.number("nodes");
+    demands.target = target_of(request.engine);
+    demands.allow_no_manifest = request.allow_no_manifest;
+    return demands;
+}
+
+void read_current(const std::string& path, AdmissionCase& admission) {
+    std::optional<int> ranks = admission.facts().number("ranks"), experts = admission.facts().number("experts");
+    if (admission.layout) {
+        ranks = admission.layout->geometry().ranks;
+        experts = admission.layout->geometry().experts;
     }
+    if (ranks) admission.current = read_layout(path, *ranks, experts).layout;
 }
 
-LayoutExpectation expectation_of(const AdmissionRequest& request, const std::optional<Manifest>& manifest, int ranks) {
-    LayoutExpectation expectation;
-    expectation.ranks = ranks;
-    expectation.experts = request.facts.number("experts");
-    if (!expectation.experts && manifest) expectation.experts = manifest->geometry.experts;
-    expectation.nodes = request.facts.number("nodes");
-    if (manifest) expectation.recorded = manifest->geometry;
-    expectation.target = target_of(request.engine);
-    return expectation;
-}
-
-void read_dispatch(const AdmissionRequest& request, AdmissionCase& admission, std::vector<Finding>& findings,
-                   std::optional<std::string>& table_sha256) {
+// The table to load: given, or named by the manifest and beside the layout.
+void read_table(AdmissionCase& admission, std::vector<Finding>& findings) {
+    const AdmissionRequest& request = admission.request;
+    std::optional<std::string> named;
+    if (admission.manifest) named = admission.manifest->dispatch_table_sha256;
     std::optional<std::string> path = request.table_path;
-    if (!path && admission.manifest && admission.manifest->dispatch_table_sha256) {
+    if (!path && named) {
         const std::string beside = dispatch_table_path(request.layout_path);
         if (std::filesystem::exists(beside)) path = beside;
     }
-    if (path) {
-        DispatchFile file = read_dispatch_table(*path);
-        table_sha256 = file.sha256;
-        admission.table = std::move(file.table);
-        if (admission.manifest && admission.manifest->dispatch_table_sha256 &&
-            *admission.manifest->dispatch_table_sha256 != *table_sha256) {
-            findings.push_back({Severity::error, "TABLE_DIFFERS", *path,
-                                "is not the table that the manifest names by its SHA-256", "copy both files again"});
-        }
+    if (!path) return;
+    DispatchFile file = read_dispatch_table(*path);
+    if (named && *named != file.sha256) {
+        findings.push_back({Severity::error, "TABLE_DIFFERS", *path,
+                            "is not the table that the manifest names by its SHA-256", "copy both files again"});
     }
+    try {
+        find_dispatch_table_manifest(file, admission.layout_sha256);
+    } catch (const Error& error) {
+        findings.push_back({Severity::error, "TABLE_DIFFERS", error.where(), error.message(), error.hint()});
+    }
+    admission.table = std::move(file.table);
+    admission.table_sha256 = std::move(file.sha256);
+}
+
+// The rule that the server dispatches by, and its table where nobody gave one.
+void find_dispatch(AdmissionCase& admission, std::vector<Finding>& findings) {
+    const AdmissionRequest& request = admission.request;
     const auto name = request.facts.text("dispatch");
     if (!name && !admission.table) return;
     admission.dispatch = &find_dispatch_model(name.value_or("table"));
@@ -80,14 +87,14 @@ void read_dispatch(const AdmissionRequest& request, AdmissionCase& admission, st
     }
 }
 
-Attestation attestation_of(const AdmissionRequest& request, const AdmissionCase& admission, const std::string& sha256,
-                           std::optional<std::string> table_sha256) {
+Attestation attestation_of(const AdmissionCase& admission) {
     Attestation attestation;
+    const AdmissionRequest& request = admission.request;
     const Layout& layout = *admission.layout;
     attestation.layout_name = std::filesystem::path(request.layout_path).filename().string();
-    attestation.layout_sha256 = sha256;
+    attestation.layout_sha256 = admission.layout_sha256;
     attestation.map_hash = map_hash(layout);
-    attestation.table_sha256 = std::move(table_sha256);
+    attestation.table_sha256 = admission.table_sha256;
     attestation.geometry = layout.geometry();
     attestation.engine = request.engine;
     attestation.dispatch = request.facts.text("dispatch");
@@ -104,49 +111,56 @@ Attestation attestation_of(const AdmissionRequest& request, const AdmissionCase&
     return attestation;
 }
 
+void hold_to(const std::string& path, const Attestation& now, std::vector<Finding>& findings) {
+    const auto file = MappedFile::open(path);
+    Attestation attested;
+    try {
+        attested = decode_attestation(file->text());
+    } catch (const Error& error) {
+        throw error.inside(path);
+    }
+    for (std::string& line : differences(attested, now)) {
+        findings.push_back(
+            {Severity::error, "ATTESTATION_DIFFERS", path, std::move(line), "something was changed since"});
+    }
+}
+
+void sort_by_severity(std::vector<Finding>& findings) {
+    std::stable_sort(findings.begin(), findings.end(),
+                     [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+}
+
 }  // namespace
+
+std::string line_of(const Finding& finding) {
+    return fmt::format("{}: {}{}{}{}", finding.code, finding.where, finding.where.empty() ? "" : ": ", finding.message,
+                       finding.hint.empty() ? "" : fmt::format(" ({})", finding.hint));
+}
 
 AdmissionReport admit(const AdmissionRequest& request) {
     AdmissionReport report;
-    AdmissionCase admission{request, find_engine_profile(request.engine), {}, {}, nullptr, {}, {}, {}};
-    const auto file = MappedFile::open(request.layout_path);
-    const std::string sha256 = sha256_hex(file->bytes());
-    admission.manifest = manifest_of(request.layout_path, sha256, report.findings);
+    std::vector<Finding>& findings = report.findings;
+    JudgedLayout judged = judge_layout(request.layout_path, demands_of(request));
+    findings = std::move(judged.findings);
+    AdmissionCase admission{request, find_engine_profile(request.engine)};
+    admission.layout_sha256 = std::move(judged.sha256);
+    admission.manifest = std::move(judged.manifest);
+    admission.layout = std::move(judged.layout);
+    if (request.current_path) read_current(*request.current_path, admission);
+    read_table(admission, findings);
+    find_dispatch(admission, findings);
 
-    std::optional<int> ranks = request.facts.number("ranks");
-    if (!ranks && admission.manifest) ranks = admission.manifest->geometry.ranks;
-    if (ranks && *ranks > 0) {
-        RawLayout raw;
-        try {
-            raw = decode_raw_layout(file->text(), request.layout_path);
-        } catch (const Error& error) {
-            throw error.inside(request.layout_path);
-        }
-        LayoutReport checked = check_layout(raw, expectation_of(request, admission.manifest, *ranks));
-        const bool legal = !any_at_least(checked.findings, Severity::error);
-        std::move(checked.findings.begin(), checked.findings.end(), std::back_inserter(report.findings));
-        if (legal) admission.layout = decode_layout(file->text(), *ranks, checked.geometry->experts);
-    }
-    if (admission.layout && admission.manifest && admission.manifest->map_hash != map_hash(*admission.layout)) {
-        report.findings.push_back({Severity::error, "MANIFEST_UNUSABLE", "",
-                                   "the manifest names another map by its hash", "copy both files again"});
-    }
-    if (request.current_path && ranks) {
-        std::optional<int> experts = request.facts.number("experts");
-        if (!experts && admission.layout) experts = admission.layout->geometry().experts;
-        admission.current = read_layout(*request.current_path, *ranks, experts).layout;
-    }
-    std::optional<std::string> table_sha256;
-    read_dispatch(request, admission, report.findings, table_sha256);
-    for (const AdmissionRule& rule : admission_rules()) rule.run(admission, report.findings);
+    for (const AdmissionRule& rule : admission_rules()) rule.run(admission, findings);
     for (const std::string& note : request.facts.notes()) {
-        report.findings.push_back({Severity::info, "NOT_READ", "", note, ""});
+        findings.push_back({Severity::info, "NOT_READ", "", note, ""});
     }
-    std::stable_sort(report.findings.begin(), report.findings.end(),
-                     [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
-    if (admission.layout && !any_at_least(report.findings, Severity::error)) {
-        report.attestation = attestation_of(request, admission, sha256, std::move(table_sha256));
+    if (admission.layout && !any_at_least(findings, Severity::error)) {
+        Attestation attestation = attestation_of(admission);
+        if (request.expect_path) hold_to(*request.expect_path, attestation, findings);
+        if (!any_at_least(findings, Severity::error)) report.attestation = std::move(attestation);
     }
+    sort_by_severity(findings);
+    report.table = std::move(admission.table);
     return report;
 }
 

@@ -21,6 +21,7 @@ struct AdmissionRequest {
     std::string layout_path;
     std::optional<std::string> table_path;    // else the table the manifest names, if it lies beside the layout
     std::optional<std::string> current_path;  // layout in force now, for what would move
+    std::optional<std::string> expect_path;   // attestation that must still hold
     bool allow_no_manifest = false;
     std::string engine = "generic";
     ServerFacts facts;
@@ -30,12 +31,14 @@ struct AdmissionRequest {
 struct AdmissionCase {
     const AdmissionRequest& request;
     const EngineProfile& profile;
-    std::optional<Manifest> manifest;
-    std::optional<Layout> layout;
+    std::string layout_sha256 = {};  // of the file
+    std::optional<Manifest> manifest = {};
+    std::optional<Layout> layout = {};
     const DispatchModel* dispatch = nullptr;
-    std::optional<DispatchContext> dispatch_context;
-    std::optional<DispatchTable> table;
-    std::optional<Layout> current;
+    std::optional<DispatchContext> dispatch_context = {};
+    std::optional<DispatchTable> table = {};
+    std::optional<std::string> table_sha256 = {};  // of the file it was read from
+    std::optional<Layout> current = {};
 
     const ServerFacts& facts() const { return request.facts; }
 };
@@ -69,8 +72,15 @@ std::vector<std::string> differences(const Attestation& attested, const Attestat
 struct AdmissionReport {
     std::vector<Finding> findings;           // most severe first
     std::optional<Attestation> attestation;  // of an admitted layout
+    std::optional<DispatchTable> table;      // that was judged: read, or computed by the server's rule
     bool admitted() const { return attestation.has_value(); }
 };
+
+// One line: code, place, message and remedy.
+std::string line_of(const Finding& finding);
+
+// The object of `eplb-load check --json`, one line (data/schemas/load-check.schema.json).
+std::string encode_admission(const AdmissionReport& report);
 
 // Reads the files, runs the layout checks and the rules. A file that cannot be read or decoded is Error{input}; all
 // that is merely wrong is a finding.

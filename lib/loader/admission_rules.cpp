@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "core/error.hpp"
+#include "files/digest.hpp"
+#include "files/mapped_file.hpp"
 #include "loader/admission.hpp"
 #include "loader/legal_layout.hpp"
 #include "loader/plan.hpp"
@@ -45,16 +48,6 @@ std::optional<std::string> observed(const AdmissionCase& admission, std::string_
 void facts_agree(const AdmissionCase& admission, Findings& findings) {
     for (const std::string& contradiction : admission.facts().contradictions()) {
         error(findings, "FACTS_CONTRADICT", contradiction, "find out what the server really does");
-    }
-}
-
-void manifest_is_there(const AdmissionCase& admission, Findings& findings) {
-    if (admission.manifest) return;
-    if (admission.request.allow_no_manifest) {
-        warning(findings, "NO_MANIFEST", "no manifest: what the layout was made for is not known", "");
-    } else {
-        error(findings, "NO_MANIFEST", "no manifest beside the layout: what it was made for is not known",
-              "copy the .manifest.json as well, or --allow-no-manifest");
     }
 }
 
@@ -98,7 +91,7 @@ void rows_fit(const AdmissionCase& admission, Findings& findings) {
         error(findings, "LAYERS_UNKNOWN",
               fmt::format("the number of the model's {} is not stated",
                           admission.profile.model_layer_rows ? "decoder layers" : "layers with experts"),
-              "give --model-config, or --layers");
+              fmt::format("give --model-config, or --{}", fact));
     } else if (*wanted != admission.layout->geometry().layers) {
         error(
             findings, "LAYERS_DIFFER",
@@ -147,7 +140,7 @@ void redundancy_fits(const AdmissionCase& admission, Findings& findings) {
 
 void ranks_fit(const AdmissionCase& admission, Findings& findings) {
     const auto ranks = admission.facts().number("ranks");
-    if (!ranks) {
+    if (ranks.value_or(0) < 1) {
         error(findings, "RANKS_UNKNOWN", "the server's expert-parallel size is not stated", "give --ranks");
     } else if (admission.manifest && admission.manifest->geometry.ranks != *ranks) {
         error(findings, "RANKS_DIFFER",
@@ -279,6 +272,32 @@ void routing_uses_the_map(const AdmissionCase& admission, Findings& findings) {
     }
 }
 
+// A server that was told another file, or none, runs another layout without a word.
+void server_loads_it(const AdmissionCase& admission, Findings& findings) {
+    const ServerFacts& facts = admission.facts();
+    if (!admission.profile.loads_weights_by_map) return;
+    const auto stated = facts.text("layout-path");
+    if (!stated) {
+        const auto argument = std::find_if(admission.profile.arguments.begin(), admission.profile.arguments.end(),
+                                           [](const auto& entry) { return entry.fact == "layout-path"; });
+        if (!facts.arguments_read() || argument == admission.profile.arguments.end()) return;
+        error(findings, "LAYOUT_NOT_LOADED",
+              fmt::format("the server's arguments have no --{}: it would load no layout", argument->name),
+              fmt::format("give it --{} {}", argument->name, admission.request.layout_path));
+        return;
+    }
+    namespace fs = std::filesystem;
+    std::error_code ignored;
+    const bool same = fs::is_regular_file(*stated, ignored)
+                          ? sha256_hex(MappedFile::open(*stated)->bytes()) == admission.layout_sha256
+                          : fs::path(*stated).filename() == fs::path(admission.request.layout_path).filename();
+    if (!same) {
+        error(findings, "LAYOUT_NOT_LOADED",
+              fmt::format("the server loads {}, another layout", said(facts, "layout-path")),
+              "check the layout that it loads, or change its argument");
+    }
+}
+
 void layout_stays(const AdmissionCase& admission, Findings& findings) {
     const ServerFacts& facts = admission.facts();
     if (facts.flag("dynamic-eplb").value_or(false)) {
@@ -377,7 +396,6 @@ void moves_are_counted(const AdmissionCase& admission, Findings& findings) {
 
 constexpr std::array rules{
     AdmissionRule{"FACTS_CONTRADICT", "", "flags, server arguments and config.json agree", facts_agree},
-    AdmissionRule{"NO_MANIFEST", "", "a manifest says what the layout was made for", manifest_is_there},
     AdmissionRule{"RANKS_DIFFER", "L5", "the layout was made for as many ranks as the server has", ranks_fit},
     AdmissionRule{"LAYERS_DIFFER", "L4", "a row for every layer that the engine expects", rows_fit},
     AdmissionRule{"EXPERTS_DIFFER", "L5", "as many experts as the model has", experts_fit},
@@ -391,6 +409,7 @@ constexpr std::array rules{
     AdmissionRule{"SHARES_UNEVEN", "L13", "no replica gets much more than its share", shares_are_even},
     AdmissionRule{"A2A_NONE", "L14", "replicas need an all-to-all backend", a2a_backend_fits},
     AdmissionRule{"MAP_NOT_ROUTED", "L15", "routing uses the map", routing_uses_the_map},
+    AdmissionRule{"LAYOUT_NOT_LOADED", "", "the server is told to load this layout", server_loads_it},
     AdmissionRule{"DYNAMIC_EPLB", "L15", "nothing replaces the layout later", layout_stays},
     AdmissionRule{"QUANT_UNKNOWN", "L17", "the tensors that move together are known", quantisation_is_known},
     AdmissionRule{"SHARED_FUSION_UNKNOWN", "L18", "fused shared experts are accounted for", shared_fusion_is_known},

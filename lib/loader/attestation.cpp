@@ -3,6 +3,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "core/build_info.hpp"
 #include "core/error.hpp"
 #include "files/json_document.hpp"
 #include "loader/admission.hpp"
@@ -27,9 +28,7 @@ Geometry read_geometry(const JsonValue& value) {
             figure("slots_per_rank", max_experts)};
 }
 
-}  // namespace
-
-std::string encode_attestation(const Attestation& attestation) {
+nlohmann::ordered_json to_json(const Attestation& attestation) {
     nlohmann::ordered_json json;
     const auto or_null = [](const std::optional<std::string>& text) {
         return text ? nlohmann::ordered_json(*text) : nlohmann::ordered_json();
@@ -48,6 +47,29 @@ std::string encode_attestation(const Attestation& attestation) {
     json["first_row"] = attestation.first_row;
     json["facts"] = nlohmann::ordered_json::object();
     for (const auto& [name, value] : attestation.facts) json["facts"][name] = value;
+    return json;
+}
+
+}  // namespace
+
+std::string encode_attestation(const Attestation& attestation) {
+    return to_json(attestation).dump() + "\n";
+}
+
+std::string encode_admission(const AdmissionReport& report) {
+    nlohmann::ordered_json json;
+    json["tool"] = "eplb-load check";
+    json["version"] = version();
+    json["ok"] = report.admitted();
+    json["attestation"] = report.attestation ? to_json(*report.attestation) : nlohmann::ordered_json();
+    json["findings"] = nlohmann::ordered_json::array();
+    for (const Finding& finding : report.findings) {
+        json["findings"].push_back({{"severity", name_of(finding.severity)},
+                                    {"code", finding.code},
+                                    {"where", finding.where},
+                                    {"message", finding.message},
+                                    {"hint", finding.hint}});
+    }
     return json.dump() + "\n";
 }
 

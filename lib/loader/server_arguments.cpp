@@ -106,6 +106,7 @@ class ArgumentReader {
     }
 
     void finish() {
+        facts_.set_arguments_read();
         if (!unread_.empty()) {
             facts_.note(fmt::format("{}: {} arguments not read: {}", name_, unread_.size(), fmt::join(unread_, ", ")));
         }
@@ -136,7 +137,8 @@ class ArgumentReader {
         }
         const std::string source = fmt::format("{}, --{}", name_, argument);
         if (known->fact == "shared-fusion" && argument.starts_with("disable-")) {
-            facts_.add(known->fact, value == "true" ? "false" : "true", source);
+            // Not disabled is not yet fused: the engine decides by model and backend.
+            if (value == "true") facts_.add(known->fact, "false", source);
         } else if (known->fact == "role") {
             facts_.add(known->fact, role_of(value), source);
         } else if (known->fact == "quant" && !names_a_scheme(value)) {

@@ -12,7 +12,7 @@
 
 namespace eplb {
 
-// Names of the facts, as the flags of eplb-load check spell them. Numbers are decimal, switches are "true" or "false".
+// Names of the facts: each is a flag of eplb-load check. Numbers are decimal, switches are "true" or "false".
 enum class FactKind { number, text, toggle };
 struct FactName {
     std::string_view name;
@@ -42,10 +42,14 @@ class ServerFacts {
     const std::map<std::string, Fact, std::less<>>& all() const { return facts_; }
     const std::vector<std::string>& contradictions() const { return contradictions_; }
     const std::vector<std::string>& notes() const { return notes_; }
+    // Whether the server's arguments are among the sources: what they do not name, the server was not told.
+    bool arguments_read() const { return arguments_read_; }
+    void set_arguments_read() { arguments_read_ = true; }
 
   private:
     std::map<std::string, Fact, std::less<>> facts_;
     std::vector<std::string> contradictions_, notes_;
+    bool arguments_read_ = false;
 };
 
 // What an engine calls the facts, and what it does with a layout.

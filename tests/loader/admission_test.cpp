@@ -4,10 +4,12 @@
 
 #include "core/error.hpp"
 #include "files/digest.hpp"
+#include "files/error_of.hpp"
 #include "files/temporary_folder.hpp"
 #include "layout_io/dispatch_file.hpp"
 #include "layout_io/layout_file.hpp"
 #include "loader/admission.hpp"
+#include "loader/legal_layout.hpp"
 
 using namespace eplb;
 
@@ -155,7 +157,45 @@ TEST_CASE("a manifest of another layout does not count") {
     Deployment deployment;
     deployment.admit();
     deployment.folder.write("x.json", encode_layout(trivial_layout({2, 8, 4, 3})));
-    CHECK(codes(eplb::admit(deployment.request), Severity::error) == Codes{"MANIFEST_UNUSABLE", "NO_MANIFEST"});
+    CHECK(codes(eplb::admit(deployment.request), Severity::error) == Codes{"MANIFEST_UNUSABLE"});
+}
+
+TEST_CASE("a reader of layouts refuses what admission refuses") {
+    Deployment deployment;
+    deployment.admit();
+    const std::string& path = deployment.request.layout_path;
+    const LegalLayout read = read_legal_layout(path, {});
+    CHECK(read.file.layout == deployment.layout);  // R and E are the manifest's
+    CHECK(read.file.sha256 == deployment.manifest.layout_sha256);
+
+    LayoutDemands six_ranks;
+    six_ranks.ranks = 6;
+    CHECK_THAT(error_of([&] { read_legal_layout(path, six_ranks); }).what(),
+               Catch::Contains("6 ranks here, the manifest says 4"));
+    deployment.folder.write("alone.json", encode_layout(deployment.layout));
+    const std::string alone = deployment.folder.file("alone.json");
+    LayoutDemands lenient;
+    lenient.allow_no_manifest = true;
+    CHECK_THAT(error_of([&] { read_legal_layout(alone, {}); }).what(), Catch::Contains("no manifest beside"));
+    CHECK_THAT(error_of([&] { read_legal_layout(alone, lenient); }).what(), Catch::Contains("number of ranks"));
+    lenient.ranks = 4;
+    CHECK(read_legal_layout(alone, lenient).file.layout == deployment.layout);
+
+    deployment.layout.row(1)[1] = ExpertId{0};  // twice on rank 0, and expert 1 is there once less
+    deployment.folder.write("alone.json", encode_layout(deployment.layout));
+    CHECK_THAT(error_of([&] { read_legal_layout(alone, lenient); }).what(),
+               Catch::Contains("alone.json") && Catch::Contains("layer 1"));
+    deployment.folder.write("x.json", encode_layout(deployment.layout));
+    CHECK_THAT(error_of([&] { read_legal_layout(path, {}); }).what(), Catch::Contains("manifest"));
+}
+
+TEST_CASE("no number of ranks is a refusal with a reason, not an admission") {
+    Deployment deployment;
+    deployment.request.allow_no_manifest = true;
+    deployment.facts["ranks"] = "0";
+    const AdmissionReport report = deployment.admit(false);
+    CHECK_FALSE(report.admitted());
+    CHECK(codes(report, Severity::error).count("RANKS_UNKNOWN") == 1);
 }
 
 TEST_CASE("an expert twice on a rank is refused, two layers deep") {
@@ -178,6 +218,25 @@ TEST_CASE("replicas need an all-to-all backend, and a layout without replicas do
     plain.facts["a2a"] = "none";
     plain.facts["enable-eplb"] = "true";
     CHECK(codes(plain.admit(), Severity::error) == Codes{});
+}
+
+TEST_CASE("a server that is told another layout, or none, is refused") {
+    const auto errors_under = [](const std::string& arguments) {
+        Deployment deployment;
+        deployment.folder.write("other.json", encode_layout(trivial_layout({2, 8, 4, 3})));
+        deployment.folder.write("copy.json", encode_layout(deployment.layout));
+        std::string text = arguments;
+        const std::size_t at = text.find("DIR");
+        if (at != std::string::npos) text.replace(at, 3, deployment.folder.path().string());
+        read_server_arguments("serve.sh", text, find_engine_profile("sglang"), deployment.request.facts);
+        return codes(deployment.admit(), Severity::error);
+    };
+    CHECK(errors_under("s --init-expert-location DIR/x.json") == Codes{});
+    CHECK(errors_under("s --init-expert-location DIR/copy.json") == Codes{});             // the same bytes
+    CHECK(errors_under("s --init-expert-location /in/the/container/x.json") == Codes{});  // not here: by its name
+    CHECK(errors_under("s --init-expert-location DIR/other.json") == Codes{"LAYOUT_NOT_LOADED"});
+    CHECK(errors_under("s --init-expert-location trivial") == Codes{"LAYOUT_NOT_LOADED"});
+    CHECK(errors_under("s --ep-size 4") == Codes{"LAYOUT_NOT_LOADED"});
 }
 
 TEST_CASE("an engine that goes on rebalancing replaces the layout") {
@@ -235,6 +294,40 @@ TEST_CASE("a table must host every expert that it sends tokens to") {
 
     deployment.folder.write("t.npy", encode_dispatch_table(DispatchTable(4, 1, 8)));
     CHECK(codes(eplb::admit(deployment.request), Severity::error) == Codes{"TABLE_DIFFERS"});
+}
+
+TEST_CASE("a table whose manifest names another layout is refused even if every entry hosts its expert") {
+    Deployment deployment;
+    DispatchContext context;
+    context.nodes = 2;
+    const auto bytes = encode_dispatch_table(dispatch_table(find_dispatch_model("omni"), deployment.layout, context));
+    deployment.request.table_path = deployment.folder.write("t.npy", bytes);
+    deployment.admit();
+    DispatchTableManifest manifest;
+    manifest.layout_sha256 = deployment.manifest.layout_sha256;
+    manifest.table_sha256 = sha256_hex(bytes);
+    manifest.ranks = 4, manifest.layers = 2, manifest.experts = 8;
+    manifest.dispatch = "omni";
+    deployment.folder.write("t.manifest.json", encode_dispatch_table_manifest(manifest));
+    const AdmissionReport good = eplb::admit(deployment.request);
+    CHECK(codes(good, Severity::error) == Codes{});
+    REQUIRE(good.table);
+    CHECK(encode_dispatch_table(*good.table) == bytes);
+
+    manifest.layout_sha256 = std::string(64, '0');
+    deployment.folder.write("t.manifest.json", encode_dispatch_table_manifest(manifest));
+    CHECK(codes(eplb::admit(deployment.request), Severity::error) == Codes{"TABLE_DIFFERS"});
+}
+
+TEST_CASE("an earlier attestation must still hold where it is asked for") {
+    Deployment deployment;
+    const std::string attested = encode_attestation(*deployment.admit().attestation);
+    deployment.request.expect_path = deployment.folder.write("a.json", attested);
+    CHECK(eplb::admit(deployment.request).admitted());
+    Deployment other;
+    other.request.expect_path = other.folder.write("a.json", attested);
+    other.facts["world-size"] = "8";
+    CHECK(codes(other.admit(), Severity::error) == Codes{"ATTESTATION_DIFFERS"});
 }
 
 TEST_CASE("traffic that piles up on one replica is a warning") {

@@ -58,6 +58,11 @@ TEST_CASE("a switch takes a value only where one follows") {
     CHECK(read("s --enable-eplb True").flag("enable-eplb") == true);
 }
 
+TEST_CASE("fusion that is not disabled is not yet stated") {
+    CHECK(read("s --disable-shared-experts-fusion").flag("shared-fusion") == false);
+    CHECK_FALSE(read(R"({"disable_shared_experts_fusion": false})").flag("shared-fusion"));
+}
+
 TEST_CASE("unknown arguments are noted, contradictions kept") {
     const ServerFacts facts = read("s --made-up 3 --ep-size 4 --expert-parallel-size 8");
     REQUIRE(facts.notes().size() == 1);

@@ -15,6 +15,7 @@
 #include "files/safetensors.hpp"
 #include "layout_io/layout_file.hpp"
 #include "layout_io/manifest.hpp"
+#include "loader/admission.hpp"
 #include "loader/checkpoint.hpp"
 #include "loader/legal_layout.hpp"
 #include "loader/plan.hpp"
@@ -67,16 +68,18 @@ at::Tensor exchange_plan_op(at::IntArrayRef old_row, at::IntArrayRef new_row, st
     return plan;
 }
 
+at::Tensor tensor_of(const DispatchTable& table) {
+    at::Tensor result = at::empty({table.ranks, table.layers, table.experts}, at::TensorOptions().dtype(at::kInt));
+    std::memcpy(result.data_ptr(), table.slots.data(), table.slots.size() * sizeof(SlotId));
+    return result;
+}
+
 at::Tensor dispatch_table_op(const at::Tensor& map, std::int64_t experts, std::int64_t ranks,
                              const std::string& model_name, std::int64_t nodes, std::int64_t tensor_parallel) {
     DispatchContext context;
     if (nodes != 0) context.nodes = static_cast<int>(nodes);
     context.tensor_parallel = static_cast<int>(tensor_parallel);
-    const DispatchTable table =
-        dispatch_table(find_dispatch_model(model_name), layout_of(map, experts, ranks), context);
-    at::Tensor result = at::empty({table.ranks, table.layers, table.experts}, at::TensorOptions().dtype(at::kInt));
-    std::memcpy(result.data_ptr(), table.slots.data(), table.slots.size() * sizeof(SlotId));
-    return result;
+    return tensor_of(dispatch_table(find_dispatch_model(model_name), layout_of(map, experts, ranks), context));
 }
 
 void require_table_op(const at::Tensor& map, std::int64_t experts, std::int64_t ranks, const at::Tensor& table) {
@@ -105,9 +108,10 @@ std::string map_hash_op(const at::Tensor& map, std::int64_t experts, std::int64_
 std::tuple<at::Tensor, std::vector<std::int64_t>, std::string> read_layout_op(const std::string& path,
                                                                               std::int64_t ranks,
                                                                               bool allow_no_manifest) {
-    std::optional<int> given;
-    if (ranks != 0) given = static_cast<int>(ranks);
-    const AdmittedLayout read = read_legal_layout(path, given, allow_no_manifest);
+    LayoutDemands demands;
+    if (ranks != 0) demands.ranks = static_cast<int>(ranks);
+    demands.allow_no_manifest = allow_no_manifest;
+    const LegalLayout read = read_legal_layout(path, demands);
     const Geometry& geometry = read.file.layout.geometry();
     at::Tensor map = at::empty({geometry.layers, geometry.physical_slots()}, at::TensorOptions().dtype(at::kInt));
     auto* cell = static_cast<std::int32_t*>(map.data_ptr());
@@ -115,6 +119,40 @@ std::tuple<at::Tensor, std::vector<std::int64_t>, std::string> read_layout_op(co
         for (const ExpertId expert : read.file.layout.row(layer)) *cell++ = expert.value;
     }
     return {map, {geometry.experts, geometry.ranks, read.manifest ? 1 : 0}, read.file.sha256};
+}
+
+// What eplb-load check does, in the server's process: the JSON of its report, a line for every reason of a refusal, and
+// the dispatch table that was judged ([0] where there is none). Empty strings are not given.
+std::tuple<std::string, std::vector<std::string>, at::Tensor> admit_op(
+    const std::string& path, const std::string& engine, const c10::Dict<std::string, std::string>& facts,
+    const std::string& server_args, const std::string& server_args_json, const std::string& model_config,
+    const std::string& table, const std::string& current, const std::string& expect, bool allow_no_manifest) {
+    const auto given = [](const std::string& text) {
+        return text.empty() ? std::nullopt : std::optional<std::string>(text);
+    };
+    AdmissionRequest request;
+    request.layout_path = path;
+    request.engine = engine;
+    request.table_path = given(table);
+    request.current_path = given(current);
+    request.expect_path = given(expect);
+    request.allow_no_manifest = allow_no_manifest;
+    for (const auto& fact : facts) request.facts.add(fact.key(), fact.value(), "caller");
+    if (!model_config.empty()) request.facts.add(read_model_config(model_config), model_config);
+    if (!server_args.empty()) {
+        const auto file = MappedFile::open(server_args);
+        read_server_arguments(file->path(), std::string(file->text()), find_engine_profile(engine), request.facts);
+    }
+    if (!server_args_json.empty()) {
+        read_server_arguments("server_args", server_args_json, find_engine_profile(engine), request.facts);
+    }
+    const AdmissionReport report = admit(request);
+    std::vector<std::string> reasons;
+    for (const Finding& finding : report.findings) {
+        if (finding.severity == Severity::error) reasons.push_back(line_of(finding));
+    }
+    return {encode_admission(report), reasons,
+            report.table ? tensor_of(*report.table) : at::empty({0}, at::TensorOptions().dtype(at::kInt))};
 }
 
 // A tensor on the mapped bytes of a file: read-only memory, a source for copies. Types that this PyTorch does not know
@@ -217,6 +255,11 @@ TORCH_LIBRARY_FRAGMENT(eplb, library) {
         TORCH_FN(eplb::dispatch_table_op));
     library.def("read_layout(str path, int ranks, bool allow_no_manifest) -> (Tensor, int[], str)",
                 TORCH_FN(eplb::read_layout_op));
+    library.def(
+        "admit(str layout, str engine, Dict(str, str) facts, str server_args=\"\", str server_args_json=\"\", "
+        "str model_config=\"\", str table=\"\", str current=\"\", str expect=\"\", bool allow_no_manifest=False) -> "
+        "(str, str[], Tensor)",
+        TORCH_FN(eplb::admit_op));
     library.def("safetensors_read(str path, str[] names) -> Tensor[]", TORCH_FN(eplb::safetensors_read_op));
     library.def("safetensors_names(str path) -> str[]", TORCH_FN(eplb::safetensors_names_op));
     library.def("safetensors_metadata(str path) -> Dict(str, str)", TORCH_FN(eplb::safetensors_metadata_op));
