@@ -3,13 +3,18 @@
 A plugin of vLLM: install this file as a module and name `register` as an entry point of the group vllm.general_plugins,
 which runs in every worker. Environment:
 
-    EPLB_LAYOUT=layout.json    the layout of `eplb-fit`, rows for the layers with experts, manifest beside it
+    EPLB_LAYOUT=layout.json     the layout of `eplb-fit`, rows for the layers with experts, manifest beside it
     EPLB_ADAPTER=vllm-ascend-w8a8-list
+    EPLB_SERVER_ARGS=serve.sh   the server's command line, or its arguments as a JSON object
+    EPLB_MODEL_CONFIG=MODEL     the folder with the model's config.json
+    EPLB_FACTS='{"role": "decode", "quant": "w8a8", "dispatch": "vllm-ascend", "shared_fusion": false}'
+                                what the two do not say; any flag of `eplb-load check`
 
 The engine must route by the same map: give it as expert_map_path (docs/loading.md). At the revision that was read it keeps
 weights in the linear layout while it does so; if a later one loads weights by the map, use EPLB_SOURCE=loaded, which only
 verifies. Both cases are told apart by hashes: replicas that differ stop the server.
 """
+import json
 import os
 
 
@@ -26,12 +31,15 @@ def wrap(runner_class, rank_of, group_of):
 
 
 def put_in_force(model, rank, ranks, group):
-    from eplb_loader import Layout, install_model
+    from eplb_loader import Layout, admit, install_model, together
 
-    layout = Layout.load(os.environ["EPLB_LAYOUT"], ranks)
+    facts = json.loads(os.environ.get("EPLB_FACTS", "{}"))
+    with together(rank, ranks, group):
+        layout = Layout.load(os.environ["EPLB_LAYOUT"], ranks)
+        admit(layout, "vllm-ascend", server_args=os.environ.get("EPLB_SERVER_ARGS"),
+              model_config=os.environ.get("EPLB_MODEL_CONFIG"), ranks=ranks, **facts)
     attestation = install_model(model, layout, rank, ranks, group, adapter=os.environ["EPLB_ADAPTER"],
-                                source=os.environ.get("EPLB_SOURCE", "ranks"),
-                                nodes=int(os.environ.get("EPLB_NODES", "1")))
+                                source=os.environ.get("EPLB_SOURCE", "ranks"), nodes=int(facts.get("nodes", 1)))
     if rank == 0:
         print("eplb: layout in force:", attestation.to_json(), flush=True)
 

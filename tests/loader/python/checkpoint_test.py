@@ -60,11 +60,6 @@ def read_checkpoint(folder):
     return {name: ops().safetensors_read(os.path.join(folder, shard), [name])[0].clone() for name, shard in weight_map.items()}
 
 
-def write_layout(path, rows):
-    with open(path, "w") as file:
-        json.dump({"physical_to_logical_map": rows.tolist()}, file)
-
-
 def program(*arguments):
     return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=100)
 
@@ -101,7 +96,7 @@ class Bake(Folder):
     def bake(self, rows, groups):
         tensors = moe.checkpoint(EXPERTS)
         write_checkpoint(self.path("in"), tensors, groups)
-        write_layout(self.path("x.json"), rows)
+        moe.write_layout(self.path("x.json"), rows)
         return tensors, program("bake", self.path("x.json"), "--checkpoint", self.path("in"), "--out", self.path("out"),
                                 "--ranks", "4", "--allow-no-manifest", "--json")
 
@@ -143,7 +138,7 @@ def from_files(rank, ranks, folder, kind, slots):
     """Garbage in every slot, then the install from files; float scales, as a checkpoint has them."""
     tensors = moe.checkpoint(EXPERTS)
     rows = moe.random_rows(moe.LAYERS, EXPERTS, ranks, slots, random.Random(5))
-    layout = Layout(rows, EXPERTS, ranks)
+    layout = moe.admitted(Layout(rows, EXPERTS, ranks))
     model = moe.Model(tensors, EXPERTS, ranks, slots)
     for part in model.model.layers:  # right after loading, before the engine packs the scales
         part.mlp.experts.w2_weight_scale = torch.nn.Parameter(torch.zeros(slots, moe.HIDDEN), requires_grad=False)
@@ -162,7 +157,7 @@ class Files(Folder):
         write_checkpoint(self.path("in"), tensors, 1)
         for slots in (4, 5, 7):  # redundancy 0, R and 3R
             rows = moe.random_rows(moe.LAYERS, EXPERTS, RANKS, slots, random.Random(5))
-            write_layout(self.path("x.json"), rows)
+            moe.write_layout(self.path("x.json"), rows)
             result = program("slots", self.path("x.json"), "--checkpoint", self.path("in"), "--out", self.path("slots"),
                              "--ranks", "4", "--allow-no-manifest", "--force")
             self.assertEqual((result.returncode, result.stderr), (0, ""))
@@ -173,7 +168,7 @@ class Files(Folder):
 
     def test_rank_files_of_another_layout_are_refused(self):
         write_checkpoint(self.path("in"), moe.checkpoint(EXPERTS), 1)
-        write_layout(self.path("x.json"), torch.arange(EXPERTS).repeat(moe.LAYERS, 1))
+        moe.write_layout(self.path("x.json"), torch.arange(EXPERTS).repeat(moe.LAYERS, 1))
         program("slots", self.path("x.json"), "--checkpoint", self.path("in"), "--out", self.path("slots"), "--ranks", "1",
                 "--allow-no-manifest")
         RankFile(self.path("slots"), Layout.linear(moe.LAYERS, EXPERTS, 1, EXPERTS), 0)
@@ -183,21 +178,11 @@ class Files(Folder):
 
     def test_a_packed_scale_is_not_filled_from_a_file(self):
         write_checkpoint(self.path("in"), moe.checkpoint(EXPERTS), 1)
-        layout = Layout.linear(moe.LAYERS, EXPERTS, 1, EXPERTS)
+        layout = moe.admitted(Layout.linear(moe.LAYERS, EXPERTS, 1, EXPERTS))
         model = moe.Model(moe.checkpoint(EXPERTS), EXPERTS, 1, EXPERTS)
         with self.assertRaisesRegex(InstallError, r"w2_weight_scale: a slot is Long .* its source is Float"):
             install_model(model, layout, 0, 1, adapter=ADAPTER, source=HfCheckpoint(self.path("in"), layout))
         self.assertEqual(attest(model).state, "partly written")
-
-
-class Manifests(Folder):
-    def test_a_layout_without_a_manifest_is_read_only_on_request(self):
-        write_layout(self.path("x.json"), torch.arange(EXPERTS).repeat(2, 1))
-        with self.assertRaisesRegex(RuntimeError, "has no manifest"):
-            Layout.load(self.path("x.json"))
-        layout = Layout.load(self.path("x.json"), 4, allow_no_manifest=True)
-        self.assertEqual(layout.geometry(), {"layers": 2, "experts": 16, "ranks": 4, "slots_per_rank": 4})
-        self.assertEqual(len(layout.sha256), 64)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def check_layouts(rank, ranks, experts, redundancies, nodes):
         before = model(tokens, moe.DynamicChoice(linear, rank))
         generator = random.Random(11 * ranks + redundant)
         for _ in range(2):
-            layout = Layout(moe.random_rows(moe.LAYERS, experts, ranks, slots, generator), experts, ranks)
+            layout = moe.admitted(Layout(moe.random_rows(moe.LAYERS, experts, ranks, slots, generator), experts, ranks))
             addresses = [tensor.data_ptr() for tensor in model.parameters()]
             attestation = install_model(model, layout, rank, ranks, adapter=LISTED if index % 2 else GENERIC, nodes=nodes,
                                         table=layout.dispatch_table("sglang-c", nodes))

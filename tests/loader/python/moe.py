@@ -4,8 +4,14 @@ Router with a correction bias and groups, top-k without ties, int8 experts with 
 bits in int64) and offsets, a shared expert. Every expert's output is computed where its slot is, goes back to the
 token's rank and is summed in top-k order, so logits depend on no placement, bit for bit.
 """
+import json
+import os
+import tempfile
+
 import torch
 import torch.distributed as dist
+
+from eplb_loader import Layout, admit
 
 VOCABULARY, HIDDEN, INTERMEDIATE, TOP_K, LAYERS = 37, 24, 10, 4, 3
 
@@ -208,3 +214,20 @@ def random_rows(layers, experts, ranks, slots, generator):
             generator.shuffle(experts_of_rank)
         rows.append([expert for experts_of_rank in held for expert in experts_of_rank])
     return torch.tensor(rows, dtype=torch.int32)
+
+
+def write_layout(path, rows):
+    with open(path, "w") as file:
+        json.dump({"physical_to_logical_map": rows.tolist()}, file)
+
+
+def admitted(layout, **facts):
+    """The same layout from a file, admitted to a server of its own shape."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "layout.json")
+        write_layout(path, layout.map)
+        result = Layout.load(path, layout.ranks, allow_no_manifest=True)
+        geometry = {"ranks": layout.ranks, "layers": layout.layers, "experts": layout.experts,
+                    "redundant_total": layout.ranks * layout.slots - layout.experts}
+        admit(result, allow_no_manifest=True, **{**geometry, "quant": "w8a8", "dispatch": "even", **facts})
+    return result

@@ -7,7 +7,7 @@ import unittest
 import torch
 
 import moe
-from eplb_loader import AdapterError, InstallError, Layout, attest, install_model, verify_model
+from eplb_loader import Adapter, AdapterError, InstallError, Layout, attest, install_model, verify_model
 from eplb_loader import group as group_module
 from install_test import GENERIC
 from ranks import run_ranks
@@ -16,7 +16,7 @@ EXPERTS, RANKS, SLOTS = 16, 4, 5
 
 
 def layout_of(seed, ranks=RANKS, slots=SLOTS):
-    return Layout(moe.random_rows(moe.LAYERS, EXPERTS, ranks, slots, random.Random(seed)), EXPERTS, ranks)
+    return moe.admitted(Layout(moe.random_rows(moe.LAYERS, EXPERTS, ranks, slots, random.Random(seed)), EXPERTS, ranks))
 
 
 def model_of(rank, ranks=RANKS, slots=SLOTS, listed=False):
@@ -92,7 +92,20 @@ class Undeclared(unittest.TestCase):
         self.assertIn("its slot axis has 15 entries", on_one_rank(prepare=shorten))
 
     def test_a_scheme_that_only_the_engine_can_place(self):
-        self.assertIn("ascend_fuseep mode 2", on_one_rank("sglang-npu-fuseep"))
+        adapter, layout, model = Adapter.load("sglang-npu-fuseep"), layout_of(1, 1, EXPERTS), model_of(0, 1, EXPERTS)
+        experts = model.model.layers[0].mlp.experts
+        with self.assertRaisesRegex(AdapterError, "ascend_fuseep mode 2"):
+            adapter.layers(model, layout)
+        # verified it can be: scales on one axis are slots one after the other
+        scale = torch.arange(EXPERTS * 3)
+        model.model.layers = model.model.layers[:1]
+        experts.w13_weight_scale = torch.nn.Parameter(scale, requires_grad=False)
+        experts.w2_weight_scale = torch.nn.Parameter(scale.clone(), requires_grad=False)
+        layer, = adapter.layers(model, layout, verify_only=True)
+        self.assertEqual(layer.views()[layer.names.index("experts.w13_weight_scale")][2].tolist(), [6, 7, 8])
+        experts.w13_weight_scale = torch.nn.Parameter(scale[:-1], requires_grad=False)
+        with self.assertRaisesRegex(AdapterError, r"w13_weight_scale: \[47\] is not one axis of 16 slots"):
+            adapter.layers(model, layout, verify_only=True)
 
 
 class Illegal(unittest.TestCase):

@@ -1,10 +1,11 @@
 """eplb_loader: puts a static EPLB layout in force inside a server process, and proves it (docs/loading.md)."""
+from .admission import Admission, AdmissionError, admit
 from .adapter import Adapter, AdapterError, adapter_names
-from .group import InstallError
+from .group import InstallError, together
 from .install import Attestation, attest, install_model, verify_model
 from .layout import Layout
 from .library import load_library
 from .sources import HfCheckpoint, RankFile
 
-__all__ = ["Adapter", "AdapterError", "Attestation", "HfCheckpoint", "InstallError", "Layout", "RankFile",
-           "adapter_names", "attest", "install_model", "load_library", "verify_model"]
+__all__ = ["Adapter", "AdapterError", "Admission", "AdmissionError", "Attestation", "HfCheckpoint", "InstallError", "Layout",
+           "RankFile", "adapter_names", "admit", "attest", "install_model", "load_library", "together", "verify_model"]

@@ -3,10 +3,11 @@
     name, engine, quantisation, summary
     block       regular expression of the module that holds a MoE layer, with the group `layer`
     rows        "model-layers": a layout row for every decoder layer; "moe-layers": for those with experts
-    move        {name under the block: {"list": true, "private_format": true, "optional": true, "axis": 0}}
+    move        {name under the block: {"list": true, "private_format": true, "optional": true, "axis": 0, "flat": true}};
+                flat: one axis that holds the slots one after the other
     stay        names under the block that have one row an expert and do not move (shell patterns)
     trailing    slots of fused shared experts behind the S slots of a rank; they do not move
-    load_time_only  why this scheme cannot be installed after loading; absent where it can
+    load_time_only  why this scheme can be verified and not moved after loading; absent where it can be moved
     checkpoint  {name under the block: {"parts": suffixes of an expert's checkpoint tensors, joined along the first axis,
                 "transpose": true}}; what a reader needs
 """
@@ -22,7 +23,7 @@ from .library import ops
 _FOLDER = os.path.join(os.path.dirname(__file__), "adapters")
 _KEYS = {"name", "engine", "quantisation", "summary", "block", "rows", "move", "stay", "trailing", "load_time_only",
          "checkpoint"}
-_OPTIONS = {"list", "private_format", "optional", "axis"}
+_OPTIONS = {"list", "private_format", "optional", "axis", "flat"}
 
 
 class AdapterError(ValueError):
@@ -82,7 +83,7 @@ class Adapter:
                 raise AdapterError(f"adapter {data['name']}: {name}: unknown option {sorted(set(options) - _OPTIONS)[0]}")
         if data.get("rows", "model-layers") not in ("model-layers", "moe-layers"):
             raise AdapterError(f"adapter {data['name']}: rows is model-layers or moe-layers")
-        self.data, self.name = data, data["name"]
+        self.data, self.name, self.engine = data, data["name"], data.get("engine", "generic")
         self.block = re.compile(data["block"])
 
     @classmethod
@@ -98,9 +99,9 @@ class Adapter:
         with open(path, encoding="utf-8") as file:
             return cls(json.load(file, object_pairs_hook=_no_duplicates))
 
-    def layers(self, model, layout, draft_layers="refuse"):
+    def layers(self, model, layout, draft_layers="refuse", verify_only=False):
         """LayerTensors of every MoE layer of `model`, ascending. Raises AdapterError before anything is written."""
-        if "load_time_only" in self.data:
+        if "load_time_only" in self.data and not verify_only:
             raise AdapterError(f"adapter {self.name}: {self.data['load_time_only']}")
         blocks = {}
         for name, module in model.named_modules():
@@ -122,6 +123,9 @@ class Adapter:
                 raise AdapterError(f"{blocks[layer][0]}: the layout has {layout.layers} rows, none for layer {layer}; "
                                    "draft_layers='trivial' leaves draft layers as the engine filled them")
             layers.append(self._layer(*blocks[layer], layer, row, layout))
+        if not layers:
+            raise AdapterError(f"adapter {self.name}: every layer with experts lies behind the layout's "
+                               f"{layout.layers} rows")
         return layers
 
     def _moves_any(self, module):
@@ -168,6 +172,10 @@ class Adapter:
         if tensor.dim() == 0:
             raise AdapterError(f"{name}: has no axis")
         tensor = tensor.detach().movedim(options.get("axis", 0), 0)
+        if options.get("flat"):
+            if tensor.dim() != 1 or tensor.shape[0] % (slots + trailing):
+                raise AdapterError(f"{name}: {list(tensor.shape)} is not one axis of {slots + trailing} slots")
+            tensor = tensor.view(slots + trailing, -1)
         if tensor.shape[0] != slots + trailing:
             raise AdapterError(f"{name}: its slot axis has {tensor.shape[0]} entries, the layout gives a rank {slots} "
                                f"slots{f' and {trailing} fused shared experts follow' if trailing else ''}")

@@ -1,4 +1,6 @@
 """What the ranks say to each other: agreement, failures that reach everybody, and slot contents."""
+import contextlib
+
 import torch
 import torch.distributed as dist
 
@@ -38,7 +40,7 @@ class Group:
     def settle(self, failure, value=None):
         """Ends a phase on every rank. `failure` is this rank's exception or None. Returns the values of all ranks, or
         raises InstallError with the reason of every rank that failed, on all of them."""
-        answers = self.gather((None if failure is None else first_line(failure), value))
+        answers = self.gather((None if failure is None else one_line(failure), value))
         reasons = [f"rank {rank}: {reason}" for rank, (reason, _) in enumerate(answers) if reason is not None]
         if reasons:
             raise InstallError("; ".join(_merged(reasons, self.ranks))) from failure
@@ -59,6 +61,24 @@ class Group:
                 work.wait()
 
 
+@contextlib.contextmanager
+def together(rank, ranks, process_group=None):
+    """What may fail on one rank only, such as reading a file of its own host: an exception inside the block, on any
+    rank, is an InstallError with its reason on every rank. All ranks must enter."""
+    group, failure = Group(rank, ranks, process_group), None
+    try:
+        yield group
+    except Exception as error:
+        failure = error
+    group.settle(failure)
+
+
+def one_line(error):
+    """The reasons of a refusal one after the other; of PyTorch's errors the line before the stack."""
+    reasons = getattr(error, "reasons", None)
+    return f"{error.path}: {'; '.join(reasons)}" if reasons else first_line(error)
+
+
 def first_line(error):
     text = str(error).strip().splitlines()
     return text[0] if text else type(error).__name__
@@ -71,29 +91,49 @@ def _merged(reasons, ranks):
 
 
 def move_layer(tensors, plan, group):
-    """Carries out a layer's exchange plan [n, 4] on this rank: everything that others need is sent from the old contents,
-    what arrives waits in buffers until the local moves are done."""
-    views = tensors.views()
-    sends, receives, arriving, local = [], [], [], [-1] * tensors.slots
-    tag = 0
-    for source_rank, source_slot, target_rank, target_slot in plan:
-        if source_rank == target_rank:
-            if target_rank == group.rank:
-                local[target_slot] = source_slot
-            continue
-        for slots in views:
-            if source_rank == group.rank:
-                sends.append((tag, as_bytes(slots[source_slot]), target_rank))
-            elif target_rank == group.rank:
-                buffer = torch.empty_like(slots[target_slot], memory_format=torch.contiguous_format)
-                receives.append((tag, as_bytes(buffer), source_rank))
-                arriving.append((slots[target_slot], buffer))
-            tag += 1
-    group.exchange(sends, receives)
-    tensors.permute(local)
-    with torch.no_grad():
-        for slot, buffer in arriving:
-            slot.copy_(buffer)
+    """Carries out a layer's exchange plan [n, 4] on every rank: all that others need is sent from the old contents, and
+    what arrives waits in buffers until the local moves are done. Two agreements a layer: no rank waits for slots of one
+    that ran out of memory, and none goes on after one that failed."""
+    failure, exchange = None, None
+    try:
+        exchange = _Exchange(tensors, plan, group.rank)
+    except Exception as error:
+        failure = error
+    group.settle(failure)
+    try:
+        group.exchange(exchange.sends, exchange.receives)
+        exchange.finish()
+    except Exception as error:
+        failure = error
+    group.settle(failure)
+
+
+class _Exchange:
+    """This rank's part of a layer's plan: what it sends, buffers for what it receives, and what moves inside it."""
+
+    def __init__(self, tensors, plan, rank):
+        self.tensors, self.local = tensors, [-1] * tensors.slots
+        self.sends, self.receives, self.arriving = [], [], []
+        views, tag = tensors.views(), 0
+        for source_rank, source_slot, target_rank, target_slot in plan:
+            if source_rank == target_rank:
+                if target_rank == rank:
+                    self.local[target_slot] = source_slot
+                continue
+            for slots in views:
+                if source_rank == rank:
+                    self.sends.append((tag, as_bytes(slots[source_slot]), target_rank))
+                elif target_rank == rank:
+                    buffer = torch.empty_like(slots[target_slot], memory_format=torch.contiguous_format)
+                    self.receives.append((tag, as_bytes(buffer), source_rank))
+                    self.arriving.append((slots[target_slot], buffer))
+                tag += 1
+
+    def finish(self):
+        self.tensors.permute(self.local)
+        with torch.no_grad():
+            for slot, buffer in self.arriving:
+                slot.copy_(buffer)
 
 
 def as_bytes(tensor):

@@ -22,6 +22,7 @@ class Attestation:
     map_hash: str = ""
     table_sha256: str = ""
     geometry: dict = dataclasses.field(default_factory=dict)
+    admitted_to: str = ""  # engine and facts of the admission
     adapter: str = ""
     source: str = ""
     layers: list = dataclasses.field(default_factory=list)       # model layers
@@ -36,6 +37,7 @@ class Attestation:
 @dataclasses.dataclass
 class _Installed:
     attestation: Attestation
+    process_group: object = None
     layout: Layout = None
     layers: list = None
     digests: list = None          # per layer [names, S, 4], as verified
@@ -46,22 +48,25 @@ _installed = weakref.WeakKeyDictionary()  # model -> _Installed
 
 
 def attest(model):
-    """The Attestation of a model; `ok` is false before, during and after a failed installation."""
+    """The Attestation of a model; `ok` is false before and during an installation and after one that failed. One that
+    was refused before its first write leaves what was in force before."""
     return _installed[model].attestation if model in _installed else Attestation()
 
 
 def install_model(model, layout, rank, ranks, process_group=None, adapter="generic", source="ranks", *, current=None,
                   table=None, nodes=1, draft_layers="refuse"):
-    """Installs `layout` on the MoE layers of `model`, in place, and returns its Attestation on every rank.
+    """Installs `layout`, which admit() must have admitted, on the MoE layers of `model`, in place, and returns its
+    Attestation on every rank.
 
     source   "ranks": the slots now hold `current` (default: what was installed before, else the linear layout), and
              move between the ranks; "loaded": the engine already filled them by this layout, verify only; or a reader of
              experts such as HfCheckpoint and RankFile.
-    table    static dispatch table int32 [R, L, E]; every rank must hold the same, and every entry must host its expert.
+    table    static dispatch table int32 [R, L, E]; default: the one that was admitted with the layout. Every rank must
+             hold the same, and every entry must host its expert.
     nodes    hosts that the ranks are spread over: a slot comes from the same host where it can.
     Raises InstallError on every rank with the reasons of all; a model that was partly written is refused from then on.
     """
-    state = _Installed(Attestation(rank=rank))
+    state = _Installed(Attestation(rank=rank), process_group)
     group = Group(rank, ranks, process_group)  # before this, nobody else can be told
     failure, facts = None, None
     try:
@@ -69,21 +74,24 @@ def install_model(model, layout, rank, ranks, process_group=None, adapter="gener
         before = _installed.get(model)
         if before is not None and before.attestation.state == "partly written":
             raise InstallError(f"this model was partly written ({before.attestation.reason}); load it again")
+        admission = layout.require_admission()
         if layout.ranks != ranks:
             raise InstallError(f"the layout is for {layout.ranks} ranks, this is a group of {ranks}")
-        if table is not None:
-            layout.require_table(table)
+        if adapter.engine not in ("generic", admission.engine):
+            raise InstallError(f"the layout was admitted to {admission.engine}, adapter {adapter.name} is for "
+                               f"{adapter.engine}")
+        table = _agreed_table(layout, admission, table)
         if current is None:
             in_force = before is not None and before.attestation.ok
             current = before.layout if in_force else Layout.linear(layout.layers, layout.experts, ranks, layout.slots)
         if current.geometry() != layout.geometry():
             raise InstallError(f"the slots now follow {current.geometry()}, the layout is {layout.geometry()}")
-        layers = adapter.layers(model, layout, draft_layers)
-        state.layout, state.layers = layout, layers
+        state.layout, state.layers = layout, adapter.layers(model, layout, draft_layers, source == "loaded")
+        _require_every_layer(state.layers, adapter, layout, admission)
         kind = source if isinstance(source, str) else type(source).__name__
         if isinstance(source, str) and source not in ("ranks", "loaded"):
             raise InstallError(f"source '{source}' is neither ranks, loaded nor an object that reads experts")
-        _fill_attestation(state, layout, table, adapter, kind)
+        _fill_attestation(state, layout, admission, table, adapter, kind)
         facts = _facts(state, current, nodes)
     except Exception as error:  # whatever it is, the other ranks must hear of it
         failure = error
@@ -91,8 +99,7 @@ def install_model(model, layout, rank, ranks, process_group=None, adapter="gener
 
     started = False
     try:
-        expected = _expected_digests(state, current, group, source)
-        fixed_before = [layer.fixed_digests() for layer in state.layers]
+        expected, fixed_before = _digests_before(state, current, group, source)
         started = source != "loaded"
         if started:
             _installed[model] = state
@@ -109,13 +116,13 @@ def install_model(model, layout, rank, ranks, process_group=None, adapter="gener
 
 
 def verify_model(model, process_group=None):
-    """Hashes every slot of an installed model again, on all ranks, and raises InstallError on all of them when a byte
-    changed anywhere. Returns the Attestation."""
+    """Hashes every slot of an installed model again, on all ranks of the installation's group, and raises InstallError on
+    all of them when a byte changed anywhere. Returns the Attestation."""
     state = _installed.get(model)
     if state is None or state.attestation.state != "in force":
         raise InstallError("no layout is in force on this model")
     attestation = state.attestation
-    group = Group(attestation.rank, state.layout.ranks, process_group)
+    group = Group(attestation.rank, state.layout.ranks, process_group or state.process_group)
     failure = None
     try:
         for layer, digests, fixed in zip(state.layers, state.digests, state.fixed_digests):
@@ -133,11 +140,22 @@ def verify_model(model, process_group=None):
     return attestation
 
 
-def _fill_attestation(state, layout, table, adapter, kind):
+def _agreed_table(layout, admission, table):
+    """The table that routing is to use, int32 on the CPU, or None."""
+    if table is None:
+        return admission.table
+    table = table.to(dtype=torch.int32, device="cpu").contiguous()
+    if admission.table is not None and not torch.equal(table, admission.table):
+        raise InstallError("the dispatch table is not the one that was admitted with the layout")
+    layout.require_table(table)
+    return table
+
+
+def _fill_attestation(state, layout, admission, table, adapter, kind):
     attestation = state.attestation
     attestation.layout_sha256, attestation.map_hash, attestation.geometry = layout.sha256, layout.map_hash, layout.geometry()
+    attestation.admitted_to = admission.summary()
     if table is not None:
-        table = table.to(dtype=torch.int32, device="cpu").contiguous()
         attestation.table_sha256 = hashlib.sha256(table.numpy().tobytes()).hexdigest()
     attestation.adapter, attestation.source = adapter.name, kind
     attestation.layers = [layer.layer for layer in state.layers]
@@ -149,7 +167,7 @@ def _facts(state, current, nodes):
     """What every rank must hold in common before the first write."""
     attestation = state.attestation
     return {"layout": attestation.map_hash, "dispatch table": attestation.table_sha256 or "none",
-            "geometry": str(attestation.geometry), "adapter": attestation.adapter, "source": attestation.source,
+            "geometry": str(attestation.geometry), "admission": attestation.admitted_to, "adapter": attestation.adapter, "source": attestation.source,
             "current layout": current.map_hash, "nodes": nodes,
             "tensors": str([(layer.layer, layer.row, layer.names) for layer in state.layers])}
 
@@ -162,17 +180,29 @@ def _require_agreement(facts):
                                f"{facts[others[0]][key]}; nothing was written")
 
 
-def _expected_digests(state, current, group, source):
-    """What every logical expert must hash to: per layer a dictionary expert -> [names, 4]. From the slots that hold it
-    now; what a reader gives is known only once it was read, so the dictionaries start empty."""
-    if not isinstance(source, str):
-        return [{} for _ in state.layers]
-    failure, own = None, None
+def _require_every_layer(layers, adapter, layout, admission):
+    """A layer that the adapter's pattern misses would be routed by the new map over weights that stayed."""
+    facts = admission.attestation["facts"]
+    wanted = facts.get("expert-layers", layout.layers if adapter.data.get("rows") == "moe-layers" else None)
+    if wanted is not None and int(facts.get("pipeline-parallel", 1)) == 1 and len(layers) != int(wanted):
+        raise InstallError(f"adapter {adapter.name} finds {len(layers)} layers with experts, the model has {wanted}: "
+                           f"{[layer.layer for layer in layers]}")
+
+
+def _digests_before(state, current, group, source):
+    """What every logical expert must hash to, per layer a dictionary expert -> [names, 4], from the slots that hold it
+    now (what a reader gives is known only once it was read, so the dictionaries start empty); and what the tensors that
+    do not move hash to."""
+    failure, own, fixed = None, None, None
     try:
-        own = [layer.digests() for layer in state.layers]
+        fixed = [layer.fixed_digests() for layer in state.layers]
+        if isinstance(source, str):
+            own = [layer.digests() for layer in state.layers]
     except Exception as error:
         failure = error
     everybody = group.settle(failure, own)
+    if not isinstance(source, str):
+        return [{} for _ in state.layers], fixed
     held = state.layout if source == "loaded" else current
     expected = []
     for index, layer in enumerate(state.layers):
@@ -188,18 +218,19 @@ def _expected_digests(state, current, group, source):
                                        f"{first_holder[expert][0]} slot {first_holder[expert][1]} and rank {rank} slot "
                                        f"{slot}; {'the engine did not load this layout' if source == 'loaded' else 'the slots do not hold the layout they are said to hold; nothing was written'}")
         expected.append(table)
-    return expected
+    return expected, fixed
 
 
 def _write(state, current, group, source, adapter, nodes, expected):
     if source == "loaded":
         return
+    if source == "ranks":
+        for layer in state.layers:
+            move_layer(layer, plan_of(current, state.layout, layer.row, nodes), group)
+        return
     failure = None
     try:
         for layer, table in zip(state.layers, expected):
-            if source == "ranks":
-                move_layer(layer, plan_of(current, state.layout, layer.row, nodes), group)
-                continue
             row = state.layout.row(layer.row, group.rank)
             experts = source.layer(layer, adapter, row)
             digests = layer.digests_of(experts)

@@ -12,6 +12,7 @@ class Layout:
         self.experts, self.ranks = int(experts), int(ranks)
         self.map_hash = ops().map_hash(self.map, self.experts, self.ranks)  # refuses an illegal map
         self.sha256, self.path, self.has_manifest = sha256, path, has_manifest
+        self.admission = None  # set by admit()
         self.layers, slots = self.map.shape
         self.slots = slots // self.ranks
 
@@ -28,6 +29,14 @@ class Layout:
         """What engines fill without a map: slot p holds expert p mod E in every layer."""
         row = torch.arange(ranks * slots, dtype=torch.int32) % experts
         return cls(row.repeat(layers, 1), experts, ranks)
+
+    def require_admission(self):
+        """The Admission; raises RuntimeError where there is none, or where the map was changed since."""
+        if self.admission is None:
+            raise RuntimeError("the layout was not admitted to this server: call eplb_loader.admit first")
+        if ops().map_hash(self.map, self.experts, self.ranks) != self.admission.attestation["map_hash"]:
+            raise RuntimeError("the map was changed after it was admitted")
+        return self.admission
 
     def row(self, layer, rank=None):
         """Logical experts by slot, of all ranks or of one: a list of R*S or S ids."""
