@@ -5,6 +5,7 @@
   step.py fresh [--offset N]    the same on fresh seeds (5000 and 6000), generated with 12 layers (--cut: cut to 12)
   step.py random [--offset N]   every policy, random halves, with the gap to the bound: the table of the documentation
   step.py real                  real counts, if they are there
+  step.py seeds                 one cell of them over 16 annealing seeds: how much of its value is luck
   step.py guard                 144 cells from signal to noise: how often the guard lets through what loses
 
 Needs the folder with real counts and the independent scorer beside the checkout (--shared) and step_bench (--bench).
@@ -154,6 +155,18 @@ def real():
     table(["counts"] + fits + ["expected (default)", "R²", "ms a layer"], rows)
 
 
+def annealing_seeds(name, ranks, slots, seeds):
+    path = os.path.join(options.shared, "data", "counts", name + ".npy")
+    rows = []
+    for split in ["interleave", "halves"]:
+        for effort in EFFORTS:
+            lines = bench(ranks, slots, [f"{effort}@{seed}" for seed in seeds], [split], [path])
+            held = np.array([l["step"] for l in lines])
+            rows.append([f"{split}, {effort}", f"{np.mean([l['fit_step'] for l in lines]):.4f}", f"{held.mean():.4f}",
+                         f"{held.std(ddof=1):.4f}", f"{held.min():.4f}", f"{held.max():.4f}"])
+    table([f"{name}, {len(seeds)} seeds", "fitted, mean", "holdout, mean", "standard deviation", "least", "largest"], rows)
+
+
 def guard(seeds, effort="step-default"):
     cells = {False: [], True: []}
     for experts, ranks, slots in guard_cells.SHAPES:
@@ -186,7 +199,7 @@ def guard(seeds, effort="step-default"):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["must-hold", "fresh", "random", "real", "guard"])
+    parser.add_argument("what", choices=["must-hold", "fresh", "random", "real", "seeds", "guard"])
     parser.add_argument("--offset", type=int, help="added to the generator's seeds (fresh: 5000, random: 5000)")
     parser.add_argument("--cut", action="store_true", help="fresh: the first 12 layers of whole workloads instead")
     parser.add_argument("--shared", default=os.path.join(ROOT, "..", "shared"))
@@ -202,5 +215,7 @@ if __name__ == "__main__":
         random_halves(5000 if options.offset is None else options.offset, range(1, 6))
     elif options.what == "real":
         real()
+    elif options.what == "seeds":
+        annealing_seeds("esft_dsv2lite_windows256", 8, 9, range(1, 17))
     else:
         guard(options.guard_seeds)

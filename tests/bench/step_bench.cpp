@@ -3,7 +3,8 @@
 //   step_bench RANKS SLOTS_PER_RANK FITS SPLITS LAYERS FILE...   one JSON object a line, a line a fit and split
 //   step_bench                                                   the same on a small made-up sample, to see that it
 //   works
-// FITS: step-fast, step-default, step-thorough, window, greedy-swap, deepseek, trivial, random, joined by commas.
+// FITS: step-fast, step-default, step-thorough, window, greedy-swap, deepseek, trivial, random, joined by commas; with
+// another seed than 1 as in step-fast@2.
 // SPLITS: interleave, halves, random:SEED (half of the record slots), leave-one-out, first:N:M (fit on the first N,
 // score the last M), joined by commas. LAYERS: the first that many; 0 is all. With `maps` after LAYERS, the lines carry
 // the layout.
@@ -84,12 +85,14 @@ FitProblem problem_for(const Counts& counts, const std::vector<int>& slots, int 
     FitProblem problem;
     problem.geometry = {layers, counts.experts(), ranks, slots_per_rank};
     for (int layer = 0; layer < layers; ++layer) problem.layers.push_back(gather(counts, layer, slots));
-    problem.seed = 1;
     return problem;
 }
 
 // "step-fast" is policy search with objective step and effort fast; "window" search with objective window.
-const FitPolicy& set_up(const std::string& name, FitProblem& problem) {
+const FitPolicy& set_up(const std::string& name_and_seed, FitProblem& problem) {
+    const auto parts = parts_of(name_and_seed, '@');
+    const std::string& name = parts[0];
+    problem.seed = parts.size() > 1 ? std::stoull(parts[1]) : 1;
     problem.effort = name == "step-fast" ? Effort::fast : name == "step-thorough" ? Effort::thorough : Effort::standard;
     const bool step = name.starts_with("step-");
     problem.objective = step ? Objective::step : Objective::window;
