@@ -112,24 +112,32 @@ def must_hold(offset, layers, efforts=EFFORTS):
 
 
 def random_halves(offset, seeds):
-    fits = ["trivial", "deepseek", "greedy-swap", "window"] + EFFORTS
+    fits = ["trivial", "random", "deepseek", "greedy-swap", "window"] + EFFORTS
     splits = [f"random:{seed}" for seed in seeds]
-    rows = []
+    of = {}  # workload, fit: a line a split
     for name in WORKLOADS:
         path, ranks, slots = workload(name, offset, 12)
         lines = bench(ranks, slots, fits, splits, [path])
-        of = {fit: [l for l in lines if l["fit"] == fit] for fit in fits}
-        row = [name]
-        for fit in fits:
-            row.append(f"{np.mean([l['step'] for l in of[fit]]):.4f} / {np.mean([l['window'] for l in of[fit]]):.4f}")
-        spread = np.std([a["step"] - b["step"] for a, b in zip(of["step-default"], of["window"])], ddof=1)
-        default = of["step-default"]
-        gap = np.mean([l["fit_step"] / l["bound"] - 1 for l in default])
-        row += [f"{spread:.4f}", f"{100 * gap:.1f} %", f"{np.mean([l['expected'] for l in default]):.4f}",
-                " / ".join(f"{np.median([l['cpu_ms'] for l in of[e]]):.1f}" for e in EFFORTS)]
-        rows.append(row)
-    table(["step / window on holdout"] + fits + ["spread of default − window", "fitted gap to the bound",
-                                                "expected (default)", "ms a layer"], rows)
+        of.update({(name, fit): [l for l in lines if l["fit"] == fit] for fit in fits})
+
+    def mean(name, fit, key):
+        return np.mean([l[key] for l in of[name, fit]])
+
+    rows = []
+    for fit in fits:
+        rows.append([fit] + [f"{mean(n, fit, 'step'):.4f} / {mean(n, fit, 'window'):.4f}" for n in WORKLOADS] +
+                    [f"{np.mean([mean(n, fit, key) for n in WORKLOADS]) - 1:.4f}" for key in ("step", "window")] +
+                    [f"{np.median([mean(n, fit, 'cpu_ms') for n in WORKLOADS]):.2f}"])
+    for title, value in [
+        ("step-default, fitted slots", lambda n: f"{mean(n, 'step-default', 'fit_step'):.4f}"),
+        ("the bound there", lambda n: f"{mean(n, 'step-default', 'bound'):.4f}"),
+        ("gap to the bound", lambda n: f"{100 * np.mean([l['fit_step'] / l['bound'] - 1 for l in of[n, 'step-default']]):.1f} %"),
+        ("expected holdout, step-default", lambda n: f"{mean(n, 'step-default', 'expected'):.4f}"),
+        ("gain on window", lambda n: f"{mean(n, 'window', 'step') - mean(n, 'step-default', 'step'):.4f}"),
+        ("its deviation over the splits", lambda n: f"{np.std([w['step'] - d['step'] for w, d in zip(of[n, 'window'], of[n, 'step-default'])], ddof=1):.4f}"),
+    ]:
+        rows.append([title] + [value(n) for n in WORKLOADS] + [""] * 3)
+    table(["step / window on holdout"] + WORKLOADS + ["mean excess, step", "window", "ms a layer"], rows)
 
 
 def real():
