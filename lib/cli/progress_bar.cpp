@@ -23,11 +23,7 @@ struct Bar {
         if (now - started < std::chrono::seconds(1) || now - drawn < std::chrono::milliseconds(100)) return;
         drawn = now;
         visible = true;
-        constexpr int width = 30;
-        const int filled = total > 0 ? static_cast<int>(static_cast<long long>(width) * done / total) : 0;
-        const std::string figure = best > 0 ? fmt::format(", best {:.4f}", best) : std::string();
-        fmt::print(stderr, "\r{} [{:<{}}] {}/{}{}\033[K", what, std::string(static_cast<std::size_t>(filled), '#'),
-                   width, done, total, figure);
+        fmt::print(stderr, "\r{}\033[K", progress_line(what, done, total, best));
         std::fflush(stderr);
     }
     ~Bar() {
@@ -36,6 +32,14 @@ struct Bar {
 };
 
 }  // namespace
+
+std::string progress_line(const std::string& what, int done, int total, double best) {
+    constexpr int width = 30;
+    const int filled = total > 0 ? static_cast<int>(static_cast<long long>(width) * done / total) : 0;
+    const std::string figure = best > 0 ? fmt::format(", best {:.4f} so far", best) : std::string();
+    return fmt::format("{} [{:<{}}] {}/{}{}", what, std::string(static_cast<std::size_t>(filled), '#'), width, done,
+                       total, figure);
+}
 
 Progress progress_bar(std::string what) {
     Progress progress;

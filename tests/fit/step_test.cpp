@@ -65,6 +65,35 @@ TEST_CASE("on 4000 random shapes the step fit is legal and never worse than the 
     }
 }
 
+TEST_CASE("the step fit reports the mean step value of the layers done and leaves out those without counts") {
+    Random random(9);
+    FitProblem problem;
+    problem.geometry = {5, 30, 6, 6};
+    problem.layers = test::topic_layers(random, 5, 8, 30);
+    std::fill(problem.layers[2].values.begin(), problem.layers[2].values.end(), 0);
+    problem.objective = Objective::step;
+    problem.effort = Effort::fast;
+    for (const int threads : {1, 3}) {
+        problem.threads = threads;
+        std::vector<int> done_seen;
+        std::vector<double> best_seen;
+        problem.progress.report = [&](int done, int total, double best) {
+            CHECK(total == 5);
+            done_seen.push_back(done);
+            best_seen.push_back(best);
+        };
+        const Layout layout = fit_step(problem).layout;
+        double sum = 0;
+        for (int layer = 0; layer < 5; ++layer) {
+            if (layer != 2)
+                sum += test::judged_step(problem.layers[static_cast<std::size_t>(layer)], layout.row(layer), 6);
+        }
+        CHECK(done_seen == std::vector<int>{1, 2, 3, 4, 5});
+        CHECK(best_seen.back() == Approx(sum / 4).epsilon(1e-12));
+        if (threads == 1) CHECK(best_seen[2] == best_seen[1]);  // the third layer has no counts
+    }
+}
+
 TEST_CASE("the step fit does not depend on the number of threads, and does on the seed") {
     Random random(8);
     FitProblem problem;
