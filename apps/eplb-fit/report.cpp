@@ -150,7 +150,15 @@ std::string bounds_text(const FittedLayout& fitted) {
     };
     std::string text = line("bounds", "window", summarize_gaps(part, &LayerBalance::window, part.window_lower_bound));
     if (fitted.step_lower_bound.empty()) return text;
-    return text + line("", "step", summarize_gaps(part, &LayerBalance::step, fitted.step_lower_bound));
+    const BoundSummary step = summarize_gaps(part, &LayerBalance::step, fitted.step_lower_bound);
+    text += line("", "step", step);
+    if (step.certified < step.layers && step.mean_lower_bound < 1 + certified_gap) {
+        text +=
+            "          (a step bound near 1 says that no expert alone forces more; whether one placement can serve "
+            "all\n"
+            "          record slots that well is not known)\n";
+    }
+    return text;
 }
 
 // What cross-validation on the fitted record slots promises, beside what the held-out ones show.
