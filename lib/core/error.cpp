@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "core/printable.hpp"
+
 namespace eplb {
 
 Error::Error(ErrorCode code, std::string where, std::string what, std::string hint)
-    : code_(code), where_(std::move(where)), message_(std::move(what)), hint_(std::move(hint)) {
+    : code_(code), where_(printable(where)), message_(printable(what)), hint_(printable(hint)) {
     line_ = fmt::format("{}{}{}{}", where_, where_.empty() ? "" : ": ", message_,
                         hint_.empty() ? "" : fmt::format(" ({})", hint_));
 }

@@ -20,6 +20,7 @@ enum class ErrorCode {
 //   where  a coordinate: file, byte or JSON path, layer, slot; empty where the command line is meant
 //   what   what is wrong, with the offending value
 //   hint   what to do about it; may be empty
+// The parts are kept printable(): they quote names and values of untrusted files.
 class Error : public std::exception {
   public:
     Error(ErrorCode code, std::string where, std::string what, std::string hint = "");

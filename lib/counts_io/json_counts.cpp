@@ -1,6 +1,8 @@
 // {"logical_count": [[...]]}: what SGLang's --init-expert-location accepts as statistics.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 
 #include "core/counts.hpp"
@@ -91,6 +93,10 @@ class NumberNest {
 }  // namespace
 
 bool looks_like_json(std::span<const std::byte> bytes) {
+    constexpr std::array<std::byte, 3> byte_order_mark = {std::byte{0xef}, std::byte{0xbb}, std::byte{0xbf}};
+    if (bytes.size() > 3 && std::equal(byte_order_mark.begin(), byte_order_mark.end(), bytes.begin())) {
+        bytes = bytes.subspan(3);  // some editors put it there, and the parser takes it
+    }
     for (const std::byte byte : bytes) {
         const char c = static_cast<char>(byte);
         if (c == '{' || c == '[') return true;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -50,9 +51,11 @@ void apply(const ChildLimits& limits) {
         ::dup2(nowhere, STDOUT_FILENO);
         ::dup2(nowhere, STDERR_FILENO);
     }
-    for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGINT, SIGTERM, SIGXCPU}) {
+    for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGTERM, SIGXCPU}) {
         std::signal(signal, SIG_DFL);
     }
+    std::signal(SIGINT, SIG_IGN);        // Ctrl-C is the parent's to answer
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // and the child does not outlive it
     apply(limits);
     try {
         const std::string answer = work();

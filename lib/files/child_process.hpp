@@ -10,7 +10,7 @@ namespace eplb {
 
 struct ChildLimits {
     std::size_t memory = std::size_t{1} << 28;  // bytes of address space beyond what the process has now
-    int cpu_seconds = 60;
+    int cpu_seconds = 600;
 };
 
 struct ChildResult {

@@ -181,8 +181,8 @@ class Machine {
     void push_global(std::string_view module, std::string_view name) {
         if (!allow_(module, name) && !is_ordered_dict(module, name)) {
             fail("UNKNOWN_GLOBAL",
-                 fmt::format("names {}.{}, which no count file needs; nothing was run", printable(module),
-                             printable(name)),
+                 fmt::format("names {}.{}, which no count file needs; nothing was run", shortened(module),
+                             shortened(name)),
                  "do not load this file elsewhere unless you trust it; save counts as a plain tensor");
         }
         PickleNode& node = push(PickleKind::global);
@@ -214,11 +214,9 @@ class Machine {
     static bool is_ordered_dict(std::string_view module, std::string_view name) {
         return module == "collections" && name == "OrderedDict";
     }
-    // A hostile name must not write to the terminal.
-    static std::string printable(std::string_view name) {
-        std::string shown;
-        for (const char c : name.substr(0, 80)) shown += c > ' ' && c < 0x7f ? c : '?';
-        return name.size() > 80 ? shown + "..." : shown;
+    static std::string shortened(std::string_view name) {
+        constexpr std::size_t enough = 80;
+        return name.size() > enough ? fmt::format("{}...", name.substr(0, enough)) : std::string(name);
     }
 
     void step(std::uint8_t opcode) {

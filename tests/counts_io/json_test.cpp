@@ -26,6 +26,10 @@ TEST_CASE("one number with a fraction or exponent makes the counts floats, witho
     CHECK(decode(R"({"logical_count": [[2.5]]})").tensor.dtype == DType::float64);  // for the checks to refuse
 }
 
+TEST_CASE("a byte order mark before the object does no harm") {
+    CHECK(values_of(decode("\xef\xbb\xbf{\"logical_count\": [[1]]}").tensor) == std::vector<std::int64_t>{1});
+}
+
 TEST_CASE("other keys are noted, and --dataset names another one") {
     const std::string text = R"({"model": "m", "logical_count": [[1]], "mine": [[2, 3]]})";
     const CountFile file = decode(text);
