@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <new>
 
 #include "core/error.hpp"
@@ -17,6 +19,16 @@ volatile std::sig_atomic_t interrupted = 0;
 void on_interrupt(int signal) {
     interrupted = 1;
     std::signal(signal, SIG_DFL);
+}
+
+constexpr int broken_pipe = 128 + SIGPIPE;  // what a shell shows for a program that SIGPIPE ended
+
+// The reader of stdout went away, as head does when it has enough: an end, not an error to talk about.
+struct ReaderGone {};
+
+[[noreturn]] void fail_stdout() {
+    if (errno == EPIPE) throw ReaderGone();
+    throw Error(ErrorCode::output, "stdout", fmt::format("cannot be written: {}", std::strerror(errno)));
 }
 
 int fail(std::string_view program, int code, std::string_view line) {
@@ -36,9 +48,7 @@ bool stop_requested() {
 }
 
 void print(std::string_view text) {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
-        throw Error(ErrorCode::output, "stdout", "cannot be written");
-    }
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail_stdout();
 }
 
 int run_app(std::string_view program, const std::function<int()>& body) {
@@ -51,10 +61,12 @@ int run_app(std::string_view program, const std::function<int()>& body) {
         } catch (const PrintAndExit& exit) {
             print(exit.text);
         }
-        if (std::fflush(stdout) != 0) throw Error(ErrorCode::output, "stdout", "cannot be written");
+        if (std::fflush(stdout) != 0) fail_stdout();
         return code;
     } catch (const Error& error) {
         return fail(program, static_cast<int>(error.code()), error.what());
+    } catch (const ReaderGone&) {
+        return broken_pipe;
     } catch (const Interrupted&) {
         return fail(program, 130, "interrupted; nothing was written");
     } catch (const std::bad_alloc&) {
