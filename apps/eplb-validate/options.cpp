@@ -66,9 +66,6 @@ ValidateOptions parse_options(int argc, char** argv) {
     if (!options.layout && options.counts.files.empty()) {
         throw Error(ErrorCode::usage, "", "no file was given", "give count files, or --layout FILE");
     }
-    if (options.counts.cross_check_libtorch && options.counts.pt_reader == PtReader::libtorch) {
-        throw Error(ErrorCode::usage, "--cross-check", "libtorch cannot check itself", "drop --pt-reader libtorch");
-    }
     return options;
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/record_split.hpp"
+#include "counts_io/libtorch_reader.hpp"
 
 namespace eplb {
 namespace {
@@ -36,12 +37,6 @@ Tensor sum_over_files(const std::vector<CountFile>& files) {
     std::vector<Counts> ranks;
     for (const CountFile& file : files) {
         ranks.emplace_back(std::vector{file.tensor});
-        if (ranks.back().record_slots() != ranks.front().record_slots()) {
-            throw Error(ErrorCode::input, file.path,
-                        fmt::format("{} record slots do not go with {} in {}", ranks.back().record_slots(),
-                                    ranks.front().record_slots(), files.front().path),
-                        "the files of one window's ranks have the same record slots");
-        }
     }
     const int slots = ranks.front().record_slots(), layers = ranks.front().layers(), experts = ranks.front().experts();
     const auto width = static_cast<std::size_t>(experts);
@@ -72,6 +67,11 @@ CountInput load_counts(const CountOptions& options) {
         const CountFile& file = input.files.back();
         input.reports.push_back(check_counts(path, file.tensor, file.reduction, options, file.window));
         refuse_errors(input.reports.back().findings, path);
+        if (!options.cross_check_libtorch) continue;
+        if (auto finding = cross_check_with_libtorch(file, options)) {
+            input.reports.back().findings.push_back(*finding);
+            refuse_errors(input.reports.back().findings, path);
+        }
     }
     input.findings = check_counts_together(input.reports, options);
     refuse_errors(input.findings, "");

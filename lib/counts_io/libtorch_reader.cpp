@@ -49,7 +49,6 @@ Outcome read_in_child(const std::string& plugin, const MappedFile& file, const s
     const auto memory = std::make_shared<SharedMemory>();
     ChildLimits limits;
     limits.memory = (std::size_t{1} << 33) + 8 * file.bytes().size();  // libtorch alone maps some gigabytes
-    limits.cpu_seconds = 600;
     const ChildResult result = run_in_child(limits, [&]() -> std::string {
         void* library = ::dlopen(plugin.c_str(), RTLD_NOW | RTLD_LOCAL);
         if (library == nullptr) return fmt::format("rthe plugin cannot be loaded: {}", ::dlerror());
@@ -139,6 +138,9 @@ std::optional<Finding> cross_check_with_libtorch(const CountFile& native, const 
         return Finding{Severity::info, "CROSS_CHECK_NOT_POSSIBLE", "", std::move(reason),
                        "the native reader has checked the file by itself"};
     };
+    if (options.pt_reader == PtReader::libtorch) {
+        throw Error(ErrorCode::usage, "--cross-check", "libtorch cannot check itself", "drop --pt-reader libtorch");
+    }
     if (native.format != "pt") return impossible(fmt::format("libtorch reads no {} files", native.format));
     Outcome outcome = read_in_child(find_plugin(), *native.source, key_of(options));
     if (!outcome.tensor) return impossible(outcome.reason);

@@ -19,7 +19,8 @@ DecodedCounts read_pt_with_libtorch(const std::shared_ptr<const MappedFile>& fil
 
 // Compares what the native reader made of a file with what libtorch makes of it. Nothing when they agree; an error
 // CROSS_CHECK_DIFFERS with the first coordinate; an info CROSS_CHECK_NOT_POSSIBLE when libtorch refuses the file or
-// dies of it, or when the file is no torch file. Throws Error{usage} when the plugin is not installed.
+// dies of it, or when the file is no torch file. Throws Error{usage} when the plugin is not installed, or
+// when libtorch read the file in the first place.
 std::optional<Finding> cross_check_with_libtorch(const CountFile& native, const CountOptions& options);
 
 }  // namespace eplb
