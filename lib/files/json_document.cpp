@@ -13,20 +13,6 @@
 namespace eplb {
 namespace {
 
-struct Span {
-    std::uint32_t first, size;  // of a string: its place in the arena; of a container: end node, child count
-};
-
-struct Node {
-    union {
-        std::int64_t integer;
-        double real;
-        Span span;
-    };
-    JsonKind kind = JsonKind::null;
-};
-static_assert(sizeof(Node) == 16);
-
 constexpr std::size_t max_nodes = std::numeric_limits<std::uint32_t>::max() / 2;
 
 const char* name_of(JsonKind kind) {
@@ -53,6 +39,20 @@ const char* name_of(JsonKind kind) {
 
 // Preorder. An object's children alternate: a string node for the key, then the value.
 struct JsonDocument::Nodes {
+    struct Span {
+        std::uint32_t first, size;  // of a string: its place in the arena; of a container: end node, child count
+    };
+
+    struct Node {
+        union {
+            std::int64_t integer;
+            double real;
+            Span span;
+        };
+        JsonKind kind = JsonKind::null;
+    };
+    static_assert(sizeof(Node) == 16);
+
     std::vector<Node> nodes;
     std::string arena;  // the characters of all strings
 
@@ -125,13 +125,13 @@ class Builder {
         const std::string_view around = text_.substr(from, 24);
         return around.find(first) != std::string_view::npos || around.find(second) != std::string_view::npos;
     }
-    Node& add(JsonKind kind) {
+    typename Nodes::Node& add(JsonKind kind) {
         if (nodes_.nodes.size() >= max_nodes) {
             throw Error(ErrorCode::input, "", fmt::format("the document has more than {} values", max_nodes))
                 .as_finding("MALFORMED");
         }
         if (!open_.empty()) ++nodes_.nodes[open_.back().index].span.size;
-        Node node;
+        typename Nodes::Node node;
         node.integer = 0;
         node.kind = kind;
         return nodes_.nodes.emplace_back(node);

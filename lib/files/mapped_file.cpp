@@ -40,7 +40,7 @@ class Descriptor {
     int value_;
 };
 
-void write_all(const std::string& path, int descriptor, std::span<const std::byte> bytes) {
+void keep_all(const std::string& path, int descriptor, std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
         const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
         if (written < 0 && errno == EINTR) continue;
@@ -70,7 +70,7 @@ int read_to_end(const std::string& path, int source) {
         if (size > limit) {
             throw Error(ErrorCode::input, path, "the stream is longer than 16 GiB", "save it as a file and name that");
         }
-        write_all(path, memory.get(), std::span(buffer).first(static_cast<std::size_t>(got)));
+        keep_all(path, memory.get(), std::span(buffer).first(static_cast<std::size_t>(got)));
     }
 }
 
@@ -117,7 +117,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
 std::shared_ptr<const MappedFile> MappedFile::copy_of(std::string_view name, std::span<const std::byte> bytes) {
     std::string path(name);
     Descriptor memory(make_memory_file(path));
-    write_all(path, memory.get(), bytes);
+    keep_all(path, memory.get(), bytes);
     return std::shared_ptr<const MappedFile>(new MappedFile(std::move(path), memory.release(), true));
 }
 
