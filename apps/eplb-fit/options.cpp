@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <limits>
 #include <utility>
 
 #include "cli/options.hpp"
 #include "core/error.hpp"
+#include "evaluation/evaluation_text.hpp"
 
 namespace eplb {
 namespace {
@@ -60,10 +60,6 @@ void require_output_name(const std::string& out) {
     if (out.size() > 5 && out.ends_with(".json")) return;
     throw Error(ErrorCode::usage, "--out", fmt::format("'{}' does not end in .json", out),
                 "SGLang takes any other name for JSON text");
-}
-
-std::string base_name(const std::string& path) {
-    return std::filesystem::path(path).filename().string();
 }
 
 }  // namespace

@@ -1,16 +1,12 @@
 #include "provenance.hpp"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "core/build_info.hpp"
+#include "evaluation/evaluation_text.hpp"
 
 namespace eplb {
 namespace {
-
-std::string base_name(const std::string& path) {
-    return std::filesystem::path(path).filename().string();
-}
 
 // The slots of `slots` inside [first, first + count), counted from `first`.
 std::vector<int> slots_within(const std::vector<int>& slots, int first, int count) {

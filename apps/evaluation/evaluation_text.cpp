@@ -27,10 +27,6 @@ std::string findings_text(const std::vector<Finding>& findings, const std::strin
     return text;
 }
 
-std::string base_name(const std::string& path) {
-    return std::filesystem::path(path).filename().string();
-}
-
 std::string line_name(const Subject& subject, const PartScore& result) {
     std::string name = fmt::format("{}, {}", subject.name, name_of(result.part));
     if (result.in_sample == true) name += " (fitted on)";
@@ -39,6 +35,10 @@ std::string line_name(const Subject& subject, const PartScore& result) {
 }
 
 }  // namespace
+
+std::string base_name(const std::string& path) {
+    return std::filesystem::path(path).filename().string();
+}
 
 std::string fixed(double value) {
     return std::isfinite(value) ? fmt::format("{:.4f}", value) : "-";

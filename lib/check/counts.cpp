@@ -13,7 +13,7 @@
 namespace eplb {
 namespace {
 
-const std::vector<CountCheck>& table() {
+const std::vector<CountCheck>& count_table() {
     using enum CheckStage;
     static const std::vector<CountCheck> checks{
         {raw, {"TEMPORARY_FILE"}, "the name is not that of an unfinished output", check::check_file_name},
@@ -88,7 +88,7 @@ std::optional<int> guess_top_k(const CountStatistics& statistics) {
 }  // namespace
 
 std::span<const CountCheck> count_checks() {
-    return table();
+    return count_table();
 }
 
 void sort_by_severity(std::vector<Finding>& findings) {
@@ -115,7 +115,7 @@ CountReport check_counts(const std::string& path, const Tensor& tensor, Reductio
                                    report.window ? &*report.window : nullptr,
                                    refused ? &*refused : nullptr};
         bool sound = true;
-        for (const CountCheck& check : table()) {
+        for (const CountCheck& check : count_table()) {
             if (check.stage != stage) continue;
             for (Finding& finding : check.run(context)) {
                 sound = sound && finding.severity != Severity::error;

@@ -22,7 +22,7 @@ constexpr std::array targets{
     LayoutTarget{"generic", "any engine that takes physical_to_logical_map", false, false, false, 1024},
 };
 
-const std::vector<LayoutCheck>& table() {
+const std::vector<LayoutCheck>& layout_table() {
     static const std::vector<LayoutCheck> checks{
         {{"EXTRA_KEY", "NOT_AN_INTEGER", "NAME_NOT_JSON"},
          "one key, whole numbers, a name that the engine recognises",
@@ -81,7 +81,7 @@ LayoutContext context_of(const RawLayout& layout, const LayoutExpectation& expec
 namespace check {
 
 std::span<const LayoutCheck> layout_checks() {
-    return table();
+    return layout_table();
 }
 
 std::string slot_place(const LayoutContext& context, std::size_t layer, std::size_t slot) {
@@ -108,7 +108,7 @@ const LayoutTarget& find_layout_target(std::string_view name) {
 LayoutReport check_layout(const RawLayout& layout, const LayoutExpectation& expectation) {
     const LayoutContext context = context_of(layout, expectation);
     LayoutReport report;
-    for (const LayoutCheck& check : table()) {
+    for (const LayoutCheck& check : layout_table()) {
         for (Finding& finding : check.run(context)) report.findings.push_back(std::move(finding));
     }
     sort_by_severity(report.findings);
@@ -137,7 +137,7 @@ std::vector<Finding> check_layout(const Layout& layout) {
 
 std::vector<std::string_view> layout_codes() {
     std::vector<std::string_view> codes;
-    for (const LayoutCheck& check : table()) codes.insert(codes.end(), check.codes.begin(), check.codes.end());
+    for (const LayoutCheck& check : layout_table()) codes.insert(codes.end(), check.codes.begin(), check.codes.end());
     return codes;
 }
 

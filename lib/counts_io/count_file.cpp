@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/geometry.hpp"
+#include "core/printable.hpp"
 #include "counts_io/count_formats.hpp"
 #include "counts_io/libtorch_reader.hpp"
 #include "counts_io/window_sidecar.hpp"
@@ -57,7 +58,7 @@ constexpr std::array<Stranger, 5> strangers = {{
     {"BZh", "is compressed with bzip2", "bunzip2 it first"},
 }};
 
-[[noreturn]] void fail(std::string_view finding, std::string what, std::string hint) {
+[[noreturn]] void refuse(std::string_view finding, std::string what, std::string hint) {
     throw Error(ErrorCode::input, "", std::move(what), std::move(hint)).as_finding(finding);
 }
 
@@ -68,21 +69,21 @@ bool begins_with(Bytes bytes, std::string_view magic) {
 [[noreturn]] void fail_unknown(Bytes bytes) {
     for (const CountFormat& format : formats) {
         if (bytes.size() < format.magic.size() && std::memcmp(bytes.data(), format.magic.data(), bytes.size()) == 0) {
-            fail("TRUNCATED", fmt::format("the file has {} bytes, too few for any format", bytes.size()),
-                 "dump or copy it again");
+            refuse("TRUNCATED", fmt::format("the file has {} bytes, too few for any format", bytes.size()),
+                   "dump or copy it again");
         }
     }
     for (const Stranger& stranger : strangers) {
         if (begins_with(bytes, stranger.magic)) {
-            fail("NOT_A_COUNT_FILE", std::string(stranger.what), std::string(stranger.hint));
+            refuse("NOT_A_COUNT_FILE", std::string(stranger.what), std::string(stranger.hint));
         }
     }
     if (std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; })) {
-        fail("TRUNCATED", fmt::format("all {} bytes are zero", bytes.size()),
-             "the file was reserved but never written, as on a full disk: dump or copy it again");
+        refuse("TRUNCATED", fmt::format("all {} bytes are zero", bytes.size()),
+               "the file was reserved but never written, as on a full disk: dump or copy it again");
     }
-    fail("NOT_A_COUNT_FILE", "is no count file: its content is that of none of the formats read",
-         fmt::format("read are {}; --format NAME insists on one", fmt::join(count_format_names(), ", ")));
+    refuse("NOT_A_COUNT_FILE", "is no count file: its content is that of none of the formats read",
+           fmt::format("read are {}; --format NAME insists on one", fmt::join(count_format_names(), ", ")));
 }
 
 const CountFormat& format_of(Bytes bytes, const std::optional<std::string>& wanted) {
@@ -110,16 +111,16 @@ void make_three_dimensional(Tensor& tensor) {
     }
     const std::string shape = fmt::format("[{}]", fmt::join(tensor.shape, ", "));
     if (tensor.shape.size() != 3) {
-        fail("BAD_GEOMETRY", fmt::format("a tensor of shape {} is no count tensor", shape),
-             "counts are [record slots, layers, experts], or [layers, experts] for one record slot");
+        refuse("BAD_GEOMETRY", fmt::format("a tensor of shape {} is no count tensor", shape),
+               "counts are [record slots, layers, experts], or [layers, experts] for one record slot");
     }
     // Where there are elements their number is bounded by the file; an empty tensor can claim any size, and work would
     // be done for every row of it.
     constexpr std::int64_t max_rows = std::int64_t{1} << 24;
     const bool empty = tensor.numel() == 0;
     if (tensor.shape[1] > max_layers || tensor.shape[2] > max_experts || (empty && tensor.shape[0] > max_rows)) {
-        fail("BAD_GEOMETRY", fmt::format("shape {} is that of no model", shape),
-             fmt::format("at most {} layers and {} experts are read", max_layers, max_experts));
+        refuse("BAD_GEOMETRY", fmt::format("shape {} is that of no model", shape),
+               fmt::format("at most {} layers and {} experts are read", max_layers, max_experts));
     }
 }
 
@@ -134,13 +135,13 @@ void apply_sidecar(CountFile& file) {
     try {
         sidecar = decode_window_sidecar(MappedFile::open(path)->text());
     } catch (const Error& error) {
-        fail("SIDECAR_MISMATCH", fmt::format("the sidecar {} cannot be read: {}", path, error.what()), way_out);
+        refuse("SIDECAR_MISMATCH", fmt::format("the sidecar {} cannot be read: {}", path, error.what()), way_out);
     }
     if (sidecar->sha256 != file.sha256 || sidecar->shape != file.tensor.shape) {
-        fail("SIDECAR_MISMATCH",
-             fmt::format("{} belongs to another count file: it names sha256 {}..., this file has {}...", path,
-                         sidecar->sha256.substr(0, 12), file.sha256.substr(0, 12)),
-             way_out);
+        refuse("SIDECAR_MISMATCH",
+               fmt::format("{} belongs to another count file: it names sha256 {}..., this file has {}...", path,
+                           sidecar->sha256.substr(0, 12), file.sha256.substr(0, 12)),
+               way_out);
     }
     file.reduction = sidecar->reduction;
     file.window = facts_of(*sidecar);
@@ -152,8 +153,8 @@ CountFile decode_count_file(const std::shared_ptr<const MappedFile>& file, const
     const Bytes bytes = file->bytes();
     try {
         if (bytes.empty()) {
-            fail("EMPTY_FILE", "the file is empty",
-                 "nothing was written: was the recorder started and dumped, and is there room on the disk?");
+            refuse("EMPTY_FILE", "the file is empty",
+                   "nothing was written: was the recorder started and dumped, and is there room on the disk?");
         }
         const CountFormat& format = format_of(bytes, options.format);
         DecodedCounts decoded = format.read(file, options);
@@ -165,8 +166,11 @@ CountFile decode_count_file(const std::shared_ptr<const MappedFile>& file, const
         result.bytes = static_cast<std::int64_t>(bytes.size());
         result.tensor = std::move(decoded.tensor);
         result.reduction = decoded.reduction;
-        result.saved_on = std::move(decoded.saved_on);
-        result.findings = std::move(decoded.findings);
+        if (decoded.saved_on) result.saved_on = printable(*decoded.saved_on);
+        for (const Finding& finding : decoded.findings) {
+            result.findings.push_back({finding.severity, finding.code, printable(finding.where),
+                                       printable(finding.message), printable(finding.hint)});
+        }
         result.source = file;
         result.window = std::move(decoded.window);
         apply_sidecar(result);
@@ -181,9 +185,10 @@ CountFile read_count_file(const std::string& path, const CountOptions& options) 
 }
 
 Finding finding_of(const Error& error, std::string_view path) {
+    const std::string shown_path = printable(path);
     std::string_view where = error.where();
-    if (where.substr(0, path.size()) == path) {
-        where.remove_prefix(path.size());
+    if (where.substr(0, shown_path.size()) == shown_path) {
+        where.remove_prefix(shown_path.size());
         if (where.substr(0, 2) == ": ") where.remove_prefix(2);
     }
     const std::string& code = error.finding_code();

@@ -14,14 +14,14 @@
 namespace eplb {
 namespace {
 
-[[noreturn]] void fail(std::string where, std::string what) {
+[[noreturn]] void fail_per_pass(std::string where, std::string what) {
     throw Error(ErrorCode::input, std::move(where), std::move(what)).as_finding("BAD_GEOMETRY");
 }
 
 // The elements of a 2-D tensor of whole numbers, row-major.
 std::vector<std::int64_t> matrix(const Tensor& tensor, const std::string& where) {
     if (tensor.shape.size() != 2 || !is_integer(tensor.dtype))
-        fail(where, "is no integer tensor [layers, physical slots]");
+        fail_per_pass(where, "is no integer tensor [layers, physical slots]");
     std::vector<std::int64_t> values;
     values.reserve(static_cast<std::size_t>(tensor.numel()));
     for (std::int64_t row = 0; row < tensor.shape[0]; ++row) {
@@ -41,13 +41,14 @@ DecodedCounts fold_per_pass(const PtPerPass& dump, const std::function<Tensor(co
     const std::vector<std::int64_t> map = matrix(map_tensor, dump.map.path);
     const std::int64_t largest = map.empty() ? -1 : *std::max_element(map.begin(), map.end());
     if (largest < 0 || largest >= max_elements || *std::min_element(map.begin(), map.end()) < 0) {
-        fail(dump.map.path, "the layout names no expert, or one that is negative or absurd");
+        fail_per_pass(dump.map.path, "the layout names no expert, or one that is negative or absurd");
     }
     const auto layers = static_cast<std::size_t>(map_tensor.shape[0]);
     const auto slots = static_cast<std::size_t>(map_tensor.shape[1]), experts = static_cast<std::size_t>(largest) + 1;
     const std::size_t passes = dump.records.size();
     if (static_cast<double>(passes) * static_cast<double>(layers) * static_cast<double>(experts) > max_elements) {
-        fail(dump.map.path, fmt::format("{} passes of {} layers x {} experts are absurd", passes, layers, experts));
+        fail_per_pass(dump.map.path,
+                      fmt::format("{} passes of {} layers x {} experts are absurd", passes, layers, experts));
     }
     std::vector<std::int64_t> counts(passes * layers * experts);
     WindowFacts facts;
@@ -56,14 +57,14 @@ DecodedCounts fold_per_pass(const PtPerPass& dump, const std::function<Tensor(co
         const PtRecord& record = dump.records[pass];
         const std::string where = fmt::format("pass {}", record.pass);
         const Tensor tensor = load(record.counts);
-        if (tensor.shape != map_tensor.shape) fail(where, "the counts have another shape than the layout");
+        if (tensor.shape != map_tensor.shape) fail_per_pass(where, "the counts have another shape than the layout");
         const std::vector<std::int64_t> physical = matrix(tensor, where);
         std::int64_t* const target = counts.data() + pass * layers * experts;
         for (std::size_t cell = 0; cell < physical.size(); ++cell) {
             std::int64_t& logical = target[cell / slots * experts + static_cast<std::size_t>(map[cell])];
             if (physical[cell] < 0 || __builtin_add_overflow(logical, physical[cell], &logical)) {
-                fail(fmt::format("{}, layer {}, physical slot {}", where, cell / slots, cell % slots),
-                     fmt::format("count {} is negative or absurd", physical[cell]));
+                fail_per_pass(fmt::format("{}, layer {}, physical slot {}", where, cell / slots, cell % slots),
+                              fmt::format("count {} is negative or absurd", physical[cell]));
             }
         }
         facts.sequence.push_back(record.pass);

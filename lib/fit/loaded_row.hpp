@@ -11,6 +11,9 @@
 
 namespace eplb {
 
+// Relative; above the rounding of a rank load, so that every exchange that is made is a gain.
+inline constexpr double least_gain = 1e-12;
+
 // Works on a row [ranks * S] and the load of one replica of each expert [E] that the caller owns. Rank loads are always
 // sums in slot order, so they do not depend on how the row came about.
 class LoadedRow {

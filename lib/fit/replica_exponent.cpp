@@ -12,8 +12,8 @@
 namespace eplb {
 namespace {
 
-constexpr int most_folds = 4, most_layers = 6, most_slots = 8;  // a fold's slots that are charged
-constexpr int choices = 9;                                      // h = 0, 1/4, ..., 2
+constexpr int most_folds = 4, most_layers = 6, most_charged = 8;  // a fold's slots that are charged
+constexpr int choices = 9;                                        // h = 0, 1/4, ..., 2
 
 using Costs = std::array<double, choices>;
 
@@ -82,7 +82,7 @@ void charge_layer(const LayerCounts& counts, std::span<const int> slots, int ran
         for (int quarters = 0; quarters < choices; ++quarters) {
             const auto replicas = replicate(blend_weights(mean, norm, quarters), ranks, ranks * slots_per_rank);
             int charged = 0;
-            for (std::size_t i = fold; i < slots.size() && charged < most_slots; i += folds) {
+            for (std::size_t i = fold; i < slots.size() && charged < most_charged; i += folds) {
                 if (totals[i] == 0) continue;
                 costs[fold][static_cast<std::size_t>(quarters)] +=
                     charge(counts.row(slots[i]), totals[i], mean, replicas, ranks);

@@ -16,8 +16,7 @@ namespace {
 // judged in double.
 using Lanes = float __attribute__((vector_size(16)));
 constexpr std::size_t lanes = 4;
-constexpr float no_replica = 1e30f;   // fills the last lanes of a rank: never the best partner
-constexpr double least_gain = 1e-12;  // relative; above the rounding of a rank load, so that every exchange is a gain
+constexpr float no_replica = 1e30f;  // fills the last lanes of a rank: never the best partner
 
 struct Exchange {
     std::size_t slot = 0, other = 0;                          // on the busiest rank and on another one

@@ -12,8 +12,7 @@
 namespace eplb {
 namespace {
 
-constexpr double least_gain = 1e-12;  // relative; above the rounding of a rank load
-constexpr std::size_t most_slots = 64;
+constexpr std::size_t most_rank_slots = 64;
 
 struct Pair {
     double load = 0;
@@ -100,7 +99,7 @@ class PairSwapper {
 double swap_pairs_down(std::span<ExpertId> row, std::span<const double> replica_loads, int ranks, double target) {
     double largest = swap_down(row, replica_loads, ranks, target);
     const std::size_t slots = row.size() / static_cast<std::size_t>(ranks);
-    if (slots < 2 || slots > most_slots) return largest;
+    if (slots < 2 || slots > most_rank_slots) return largest;
     while (largest > target) {
         LoadedRow loaded(row, replica_loads, ranks);
         if (!PairSwapper(loaded).improve(target)) break;

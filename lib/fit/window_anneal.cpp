@@ -17,8 +17,8 @@ namespace {
 // balance, (F - its least possible value) / R. In a small one anything may have to be undone: it is a share of the
 // mean.
 constexpr double first_temperature = 0.15, first_temperature_small = 0.5;
-constexpr std::size_t small_problem = 64;  // slots
-constexpr std::int64_t block = 64;         // proposals between two looks at F
+constexpr std::size_t few_slots = 64;  // slots
+constexpr std::int64_t block = 64;     // proposals between two looks at F
 constexpr std::uint32_t replica_moves_of_64 = 16;
 constexpr int most_draws = 8;
 
@@ -45,7 +45,7 @@ class WindowAnnealer {
 
     // `target` relative to the mean.
     void run(double target, std::int64_t proposals) {
-        const bool small = row_.size() <= small_problem;
+        const bool small = row_.size() <= few_slots;
         const double floor = root32(static_cast<double>(ranks_));
         double share = small ? first_temperature_small : first_temperature / static_cast<double>(ranks_);
         std::int64_t done = 0;

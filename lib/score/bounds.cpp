@@ -10,8 +10,6 @@
 namespace eplb {
 namespace {
 
-constexpr double certain = 1 - 1e-12;  // what a few hundred roundings cannot bridge
-
 // Exact sums of the sorted totals.
 struct SortedTotals {
     std::vector<int128> ascending;  // [i] = sum of the i smallest

@@ -6,6 +6,9 @@
 
 namespace eplb {
 
+// Bounds are rounded down by this factor: what a few hundred roundings cannot bridge.
+inline constexpr double certain = 1 - 1e-12;
+
 // The pair bound costs milliseconds a layer and helps with two slots a rank only; the others cost microseconds.
 enum class PairBound { skip, include };
 

@@ -13,8 +13,7 @@
 namespace eplb {
 namespace {
 
-constexpr double certain = 1 - 1e-12;  // what the roundings cannot bridge
-constexpr int rounds = 64;             // of the dual ascent; the bound is valid after any number
+constexpr int rounds = 64;  // of the dual ascent; the bound is valid after any number
 
 // The whole replica counts c, 1 <= c <= ranks, sum c = total, that make sum_e a_e / c_e least: the greedy, since a / c
 // is convex in c.

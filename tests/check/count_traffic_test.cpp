@@ -6,21 +6,21 @@ using namespace eplb;
 
 TEST_CASE("unfilled record slots are counted, a full ring has no known order") {
     Sample sample = healthy();
-    CHECK(find(check(sample).findings, "FULL_RING").severity == Severity::info);
+    CHECK(find(check_sample(sample).findings, "FULL_RING").severity == Severity::info);
     for (int layer = 0; layer < 3; ++layer) {
         for (int expert = 0; expert < 4; ++expert) sample.at(5, layer, expert) = 0;
     }
-    const Finding finding = find(check(sample).findings, "UNFILLED_RECORD_SLOTS");
+    const Finding finding = find(check_sample(sample).findings, "UNFILLED_RECORD_SLOTS");
     CHECK(finding.severity == Severity::info);
     CHECK(finding.message == "31 of 32 record slots hold counts, 1 are zero and are left out");
-    CHECK(find(check(sample).findings, "FULL_RING").code.empty());
+    CHECK(find(check_sample(sample).findings, "FULL_RING").code.empty());
 }
 
 TEST_CASE("a sample is small below 30 record slots and too small for a verdict below 8") {
     const auto message = [](int filled) {
         Sample sample = healthy();
         std::fill(sample.values.begin() + filled * 12, sample.values.end(), 0);
-        return find(check(sample).findings, "SMALL_SAMPLE").message;
+        return find(check_sample(sample).findings, "SMALL_SAMPLE").message;
     };
     CHECK(message(30).empty());
     CHECK(message(29) == "29 record slots with counts: differences between layouts are partly noise");
@@ -32,11 +32,11 @@ TEST_CASE("a sample is small below 30 record slots and too small for a verdict b
 TEST_CASE("a record slot that repeats another is named with its original") {
     Sample sample = healthy();
     std::copy_n(sample.values.begin() + 2 * 12, 12, sample.values.begin() + 9 * 12);
-    const Finding finding = find(check(sample).findings, "DUPLICATE_RECORD_SLOTS");
+    const Finding finding = find(check_sample(sample).findings, "DUPLICATE_RECORD_SLOTS");
     CHECK(finding.severity == Severity::warning);
     CHECK(finding.message == "1 record slot repeats an earlier one, the first is 9 = 2");
     sample.at(9, 2, 0) += 1;
-    CHECK(find(check(sample).findings, "DUPLICATE_RECORD_SLOTS").code.empty());
+    CHECK(find(check_sample(sample).findings, "DUPLICATE_RECORD_SLOTS").code.empty());
 }
 
 TEST_CASE("leading layers without counts are named but not called dense") {
@@ -44,7 +44,7 @@ TEST_CASE("leading layers without counts are named but not called dense") {
     for (const int layer : {2, 4}) {
         for (int expert = 0; expert < 4; ++expert) sample.at(0, layer, expert) = 10 + expert;
     }
-    const auto findings = check(sample).findings;
+    const auto findings = check_sample(sample).findings;
     CHECK(find(findings, "LEADING_ZERO_LAYERS").severity == Severity::info);
     CHECK(find(findings, "LEADING_ZERO_LAYERS").where == "layers 0-1");
     CHECK(find(findings, "ZERO_LAYERS").severity == Severity::warning);
@@ -52,22 +52,22 @@ TEST_CASE("leading layers without counts are named but not called dense") {
 
     CountOptions options;
     options.dense_layers = 1;
-    CHECK(find(check(sample, options).findings, "LEADING_ZERO_LAYERS").where == "layers 0");
-    CHECK(find(check(sample, options).findings, "ZERO_LAYERS").where == "layers 1, 3");
-    CHECK(find(check(sample, options).findings, "ZERO_LAYERS").message ==
+    CHECK(find(check_sample(sample, options).findings, "LEADING_ZERO_LAYERS").where == "layers 0");
+    CHECK(find(check_sample(sample, options).findings, "ZERO_LAYERS").where == "layers 1, 3");
+    CHECK(find(check_sample(sample, options).findings, "ZERO_LAYERS").message ==
           "2 layers without any count beyond the dense ones");
     options.dense_layers = 2;
-    CHECK(find(check(sample, options).findings, "DENSE_LAYER_COUNTS").code.empty());
+    CHECK(find(check_sample(sample, options).findings, "DENSE_LAYER_COUNTS").code.empty());
     options.dense_layers = 3;
-    CHECK(find(check(sample, options).findings, "DENSE_LAYER_COUNTS").severity == Severity::error);
-    CHECK(find(check(sample, options).findings, "DENSE_LAYER_COUNTS").where == "layers 2");
+    CHECK(find(check_sample(sample, options).findings, "DENSE_LAYER_COUNTS").severity == Severity::error);
+    CHECK(find(check_sample(sample, options).findings, "DENSE_LAYER_COUNTS").where == "layers 2");
 }
 
 TEST_CASE("layer totals in a record slot: equal is silent, up to 1e-3 a warning, above an error") {
     const auto severity = [](std::int64_t a, std::int64_t b) {
         Sample sample(1, 2, 2);
         sample.values = {a, 500, b, 500};
-        return find(check(sample).findings, "LAYER_TOTAL_MISMATCH");
+        return find(check_sample(sample).findings, "LAYER_TOTAL_MISMATCH");
     };
     CHECK(severity(1500, 1500).code.empty());
     CHECK(severity(1500, 1498).severity == Severity::warning);  // 2000 and 1998: 1e-3 of the larger
@@ -80,13 +80,13 @@ TEST_CASE("layer totals in a record slot: equal is silent, up to 1e-3 a warning,
 TEST_CASE("different record slots may have different totals") {
     Sample sample(2, 2, 2);
     sample.values = {1, 2, 2, 1, 100, 200, 150, 150};
-    CHECK(find(check(sample).findings, "LAYER_TOTAL_MISMATCH").code.empty());
+    CHECK(find(check_sample(sample).findings, "LAYER_TOTAL_MISMATCH").code.empty());
 }
 
 TEST_CASE("a layer that is missing in one record slot only is a mismatch") {
     Sample sample = healthy();
     for (int expert = 0; expert < 4; ++expert) sample.at(7, 1, expert) = 0;
-    const Finding finding = find(check(sample).findings, "LAYER_TOTAL_MISMATCH");
+    const Finding finding = find(check_sample(sample).findings, "LAYER_TOTAL_MISMATCH");
     CHECK(finding.severity == Severity::error);
     CHECK(finding.where == "record slot 7, layers 1 and 0");
 }
@@ -95,7 +95,7 @@ TEST_CASE("one layer with a whole multiple of the other totals hints at draft pa
     const auto suspected = [](std::int64_t last) {
         Sample sample(1, 3, 2);
         sample.values = {60, 40, 50, 50, last - 10, 10};
-        return find(check(sample).findings, "DRAFT_PASSES_SUSPECTED");
+        return find(check_sample(sample).findings, "DRAFT_PASSES_SUSPECTED");
     };
     CHECK(suspected(400).severity == Severity::warning);
     CHECK(suspected(400).where == "layer 2");
@@ -107,10 +107,10 @@ TEST_CASE("one layer with a whole multiple of the other totals hints at draft pa
 TEST_CASE("row totals must divide by top-k") {
     CountOptions options;
     options.top_k = 2;
-    CHECK(find(check(healthy(), options).findings, "NOT_DIVISIBLE_BY_TOP_K").code.empty());
+    CHECK(find(check_sample(healthy(), options).findings, "NOT_DIVISIBLE_BY_TOP_K").code.empty());
     Sample sample = healthy();
     sample.at(4, 1, 3) += 1;
-    const Finding finding = find(check(sample, options).findings, "NOT_DIVISIBLE_BY_TOP_K");
+    const Finding finding = find(check_sample(sample, options).findings, "NOT_DIVISIBLE_BY_TOP_K");
     CHECK(finding.severity == Severity::warning);
     CHECK(finding.where == "record slot 4, layer 1");
 }
@@ -120,13 +120,13 @@ TEST_CASE("an expert cannot be hit more often than there are tokens") {
     CountOptions options;
     options.top_k = 2;
     sample.values = {10, 6, 2, 2};  // 20 assignments, 10 tokens
-    CHECK(find(check(sample, options).findings, "EXPERT_ABOVE_TOKENS").code.empty());
+    CHECK(find(check_sample(sample, options).findings, "EXPERT_ABOVE_TOKENS").code.empty());
     sample.values = {5, 11, 2, 2};
-    const Finding finding = find(check(sample, options).findings, "EXPERT_ABOVE_TOKENS");
+    const Finding finding = find(check_sample(sample, options).findings, "EXPERT_ABOVE_TOKENS");
     CHECK(finding.severity == Severity::error);
     CHECK(finding.where == "record slot 0, layer 0, expert 1");
     CHECK(finding.message == "count 11 is above the 10 tokens of its row (total 20 / top-k 2); 1 row of this kind");
-    CHECK(find(check(sample).findings, "EXPERT_ABOVE_TOKENS").code.empty());  // top-k not known
+    CHECK(find(check_sample(sample).findings, "EXPERT_ABOVE_TOKENS").code.empty());  // top-k not known
 }
 
 TEST_CASE("counts of one rank's block of experts only are not reduced") {
@@ -134,18 +134,19 @@ TEST_CASE("counts of one rank's block of experts only are not reduced") {
     for (int layer = 0; layer < 2; ++layer) {
         for (int expert = 4; expert < 8; ++expert) sample.at(0, layer, expert) = 5;
     }
-    CHECK(find(check(sample).findings, "NOT_REDUCED").severity == Severity::error);
-    CHECK(find(check(sample).findings, "NOT_REDUCED").where == "experts 4-7");
+    CHECK(find(check_sample(sample).findings, "NOT_REDUCED").severity == Severity::error);
+    CHECK(find(check_sample(sample).findings, "NOT_REDUCED").where == "experts 4-7");
     CountOptions options;
     options.ranks = 4;
-    CHECK(find(check(sample, options).findings, "NOT_REDUCED").severity == Severity::error);
+    CHECK(find(check_sample(sample, options).findings, "NOT_REDUCED").severity == Severity::error);
     options.ranks = 2;
-    CHECK(find(check(sample, options).findings, "NOT_REDUCED").code.empty());
+    CHECK(find(check_sample(sample, options).findings, "NOT_REDUCED").code.empty());
     options.ranks = 4;
     options.reduction = Reduction::reduced;  // the user insists
-    CHECK(find(check(sample, options, Reduction::unknown).findings, "NOT_REDUCED").severity == Severity::warning);
+    CHECK(find(check_sample(sample, options, Reduction::unknown).findings, "NOT_REDUCED").severity ==
+          Severity::warning);
     sample.at(0, 1, 8) = 1;
-    CHECK(find(check(sample).findings, "NOT_REDUCED").code.empty());
+    CHECK(find(check_sample(sample).findings, "NOT_REDUCED").code.empty());
 }
 
 TEST_CASE("one giant expert is a skewed router, not a missing reduction") {
@@ -153,12 +154,12 @@ TEST_CASE("one giant expert is a skewed router, not a missing reduction") {
     sample.at(0, 0, 2) = sample.at(0, 1, 2) = 100;
     CountOptions options;
     options.ranks = 4;
-    CHECK(check(sample, options).ok());
+    CHECK(check_sample(sample, options).ok());
 }
 
 TEST_CASE("experts that are never hit are counted, in layers with counts only") {
     Sample sample = healthy();
-    CHECK(find(check(sample).findings, "NEVER_HIT_EXPERTS").code.empty());
+    CHECK(find(check_sample(sample).findings, "NEVER_HIT_EXPERTS").code.empty());
     Sample with_zero_layer(1, 3, 4);
     for (const int layer : {1, 2}) {
         with_zero_layer.at(0, layer, 0) = 7;
@@ -166,7 +167,7 @@ TEST_CASE("experts that are never hit are counted, in layers with counts only") 
     }
     with_zero_layer.at(0, 2, 1) = 4;
     with_zero_layer.at(0, 1, 0) += 4;
-    const Finding finding = find(check(with_zero_layer).findings, "NEVER_HIT_EXPERTS");
+    const Finding finding = find(check_sample(with_zero_layer).findings, "NEVER_HIT_EXPERTS");
     CHECK(finding.severity == Severity::info);
     CHECK(finding.where == "layer 1, experts 1-2");
     CHECK(finding.message == "3 experts in 2 layers never hit; most in layer 1: 2");
@@ -175,12 +176,12 @@ TEST_CASE("experts that are never hit are counted, in layers with counts only") 
 TEST_CASE("a total that is a multiple of the expected one points at double counting") {
     CountOptions options;
     options.expect_total = 3 * 2 * 71 * 16;
-    CHECK(find(check(healthy(), options).findings, "UNEXPECTED_TOTAL").code.empty());
+    CHECK(find(check_sample(healthy(), options).findings, "UNEXPECTED_TOTAL").code.empty());
     options.expect_total = 2 * 71 * 16;
-    CHECK(find(check(healthy(), options).findings, "UNEXPECTED_TOTAL").severity == Severity::warning);
-    CHECK(find(check(healthy(), options).findings, "UNEXPECTED_TOTAL").hint.find("3 times") == 0);
+    CHECK(find(check_sample(healthy(), options).findings, "UNEXPECTED_TOTAL").severity == Severity::warning);
+    CHECK(find(check_sample(healthy(), options).findings, "UNEXPECTED_TOTAL").hint.find("3 times") == 0);
     options.expect_total = 6 * 2 * 71 * 16;
-    CHECK(find(check(healthy(), options).findings, "UNEXPECTED_TOTAL").hint.find("1/2 of") == 0);
+    CHECK(find(check_sample(healthy(), options).findings, "UNEXPECTED_TOTAL").hint.find("1/2 of") == 0);
 }
 
 TEST_CASE("the same large count in every record slot is suspect padding") {
@@ -191,12 +192,12 @@ TEST_CASE("the same large count in every record slot is suspect padding") {
             sample.at(s, l, 5) = 4096;
         }
     }
-    const Finding finding = find(check(sample).findings, "SUSPECT_PADDING");
+    const Finding finding = find(check_sample(sample).findings, "SUSPECT_PADDING");
     CHECK(finding.severity == Severity::warning);
     CHECK(finding.where == "layer 0, experts 5");
     // Traffic of the same size scatters by about sqrt(4096) = 64.
     for (int s = 0; s < 8; ++s) sample.at(s, 0, 5) = sample.at(s, 1, 5) = 4096 + 33 * (s % 2);
-    CHECK(find(check(sample).findings, "SUSPECT_PADDING").code.empty());
+    CHECK(find(check_sample(sample).findings, "SUSPECT_PADDING").code.empty());
 }
 
 TEST_CASE("an expert that every token hits in every layer is a shared expert") {
@@ -212,13 +213,13 @@ TEST_CASE("an expert that every token hits in every layer is a shared expert") {
             sample.at(s, l, 4) = tokens;
         }
     }
-    const Finding finding = find(check(sample).findings, "SHARED_EXPERT_SUSPECTED");
+    const Finding finding = find(check_sample(sample).findings, "SHARED_EXPERT_SUSPECTED");
     CHECK(finding.severity == Severity::warning);
     CHECK(finding.where == "expert 4");
     CHECK(finding.message == "every token hits it in every layer: its count is 1/3 of each row's total");
     sample.at(3, 1, 4) -= 1;
     sample.at(3, 1, 0) += 1;
-    CHECK(find(check(sample).findings, "SHARED_EXPERT_SUSPECTED").code.empty());
+    CHECK(find(check_sample(sample).findings, "SHARED_EXPERT_SUSPECTED").code.empty());
 }
 
 TEST_CASE("halves of different loads differ, a load that alternates does not, nor does a small change") {
@@ -230,7 +231,7 @@ TEST_CASE("halves of different loads differ, a load that alternates does not, no
             sample.at(s, 0, 0) = percent * (s + 1);
             sample.at(s, 0, 1) = (100 - percent) * (s + 1);
         }
-        return find(check(sample).findings, "HALVES_DIFFER");
+        return find(check_sample(sample).findings, "HALVES_DIFFER");
     };
     CHECK(finding_with(61, false).severity == Severity::warning);  // total variation 0.11
     CHECK(finding_with(59, false).code.empty());
@@ -238,13 +239,13 @@ TEST_CASE("halves of different loads differ, a load that alternates does not, no
 }
 
 TEST_CASE("top-k is guessed from many different totals only") {
-    CHECK(check(healthy()).top_k_guess == 2);
+    CHECK(check_sample(healthy()).top_k_guess == 2);
     Sample few(2, 1, 4);
     few.values = {6, 4, 1, 1, 5, 5, 3, 3};
-    CHECK_FALSE(check(few).top_k_guess);
+    CHECK_FALSE(check_sample(few).top_k_guess);
     Sample rounded = healthy();
     rounded.at(0, 0, 0) += 1;
-    CHECK_FALSE(check(rounded).top_k_guess);
+    CHECK_FALSE(check_sample(rounded).top_k_guess);
     Sample top_4 = healthy();  // totals are multiples of 4, but an expert with half of them rules out more than top-2
     for (std::int64_t& value : top_4.values) value *= 2;
     for (int layer = 0; layer < 3; ++layer) {
@@ -252,7 +253,7 @@ TEST_CASE("top-k is guessed from many different totals only") {
         top_4.at(0, layer, 1) = 38;
         top_4.at(0, layer, 3) = 0;
     }
-    CHECK_FALSE(check(top_4).top_k_guess);
+    CHECK_FALSE(check_sample(top_4).top_k_guess);
 }
 
 TEST_CASE("several files: one geometry, no content twice, a stated reduction") {

@@ -30,7 +30,7 @@ CountReport check_tensor(const Tensor& tensor, const CountOptions& options = {})
 }  // namespace
 
 TEST_CASE("a healthy dump has nothing above info") {
-    const CountReport report = check(healthy());
+    const CountReport report = check_sample(healthy());
     CHECK(codes_at_least(report.findings, Severity::warning).empty());
     CHECK(codes_at_least(report.findings, Severity::info) == std::vector<std::string>{"FULL_RING", "NO_SIDECAR"});
     REQUIRE(report.statistics);
@@ -99,43 +99,44 @@ TEST_CASE("counts whose sum leaves 63 bits are refused, a sum of exactly 2^63 - 
     CHECK(check_tensor(row_of<std::int64_t>(DType::int64, {most, 0})).ok());
     Sample sample(2, 1, 1);
     sample.values = {most, 1};
-    CHECK(find(check(sample).findings, "SUM_TOO_LARGE").severity == Severity::error);
+    CHECK(find(check_sample(sample).findings, "SUM_TOO_LARGE").severity == Severity::error);
 }
 
 TEST_CASE("an all-zero dump and a dump without record slots are the same error") {
-    CHECK(find(check(Sample(4, 3, 8)).findings, "EMPTY_COUNTS").message == "all 4 record slots are zero");
-    CHECK(find(check(Sample(0, 3, 8)).findings, "EMPTY_COUNTS").message == "no record slot at all");
+    CHECK(find(check_sample(Sample(4, 3, 8)).findings, "EMPTY_COUNTS").message == "all 4 record slots are zero");
+    CHECK(find(check_sample(Sample(0, 3, 8)).findings, "EMPTY_COUNTS").message == "no record slot at all");
     Sample one(4, 3, 8);
     one.at(2, 1, 7) = 1;
-    CHECK(find(check(one).findings, "EMPTY_COUNTS").code.empty());
+    CHECK(find(check_sample(one).findings, "EMPTY_COUNTS").code.empty());
 }
 
 TEST_CASE("axes outside the limits are refused before anything is summed") {
-    CHECK(find(check(Sample(1, 0, 8)).findings, "BAD_SHAPE").severity == Severity::error);
-    CHECK(find(check(Sample(1, 8, 0)).findings, "BAD_SHAPE").severity == Severity::error);
+    CHECK(find(check_sample(Sample(1, 0, 8)).findings, "BAD_SHAPE").severity == Severity::error);
+    CHECK(find(check_sample(Sample(1, 8, 0)).findings, "BAD_SHAPE").severity == Severity::error);
     Tensor flat = Sample(1, 1, 8).tensor();
     flat.shape = {8};
     flat.strides = {1};
     CHECK(find(check_tensor(flat).findings, "BAD_SHAPE").severity == Severity::error);
-    CHECK(find(check(Sample(1, 4097, 1)).findings, "BAD_SHAPE").severity == Severity::error);
-    CHECK(find(check(Sample(1, 4096, 1)).findings, "BAD_SHAPE").code.empty());
+    CHECK(find(check_sample(Sample(1, 4097, 1)).findings, "BAD_SHAPE").severity == Severity::error);
+    CHECK(find(check_sample(Sample(1, 4096, 1)).findings, "BAD_SHAPE").code.empty());
 }
 
 TEST_CASE("layers and experts are held against the flags") {
     CountOptions options;
     options.layers = 3;
     options.experts = 4;
-    CHECK(check(healthy(), options).ok());
+    CHECK(check_sample(healthy(), options).ok());
     options.layers = 4;
     options.dense_layers = 1;
-    const Finding layers = find(check(healthy(), options).findings, "LAYERS_MISMATCH");
+    const Finding layers = find(check_sample(healthy(), options).findings, "LAYERS_MISMATCH");
     CHECK(layers.severity == Severity::error);
     CHECK(layers.message == "3 layers, --layers says 4");
     CHECK(layers.hint.find("MoE layers only") != std::string::npos);
-    CHECK(find(check(healthy(), options).findings, "FULL_RING").code == "FULL_RING");  // the other checks still run
+    CHECK(find(check_sample(healthy(), options).findings, "FULL_RING").code ==
+          "FULL_RING");  // the other checks still run
     options = {};
     options.experts = 3;
-    const Finding experts = find(check(healthy(), options).findings, "EXPERTS_MISMATCH");
+    const Finding experts = find(check_sample(healthy(), options).findings, "EXPERTS_MISMATCH");
     CHECK(experts.severity == Severity::error);
     CHECK(experts.hint.find("shared") != std::string::npos);
 }
@@ -149,14 +150,15 @@ TEST_CASE("an unfinished file is recognised by its name") {
 
 TEST_CASE("the reduction is the format's, then the user's, and the two must not contradict") {
     CountOptions options;
-    CHECK(find(check(healthy(), options, Reduction::unknown).findings, "REDUCTION_UNKNOWN").severity == Severity::info);
+    CHECK(find(check_sample(healthy(), options, Reduction::unknown).findings, "REDUCTION_UNKNOWN").severity ==
+          Severity::info);
     options.reduction = Reduction::reduced;
-    CHECK(check(healthy(), options, Reduction::unknown).reduction == Reduction::reduced);
-    CHECK(find(check(healthy(), options, Reduction::unknown).findings, "REDUCTION_UNKNOWN").code.empty());
+    CHECK(check_sample(healthy(), options, Reduction::unknown).reduction == Reduction::reduced);
+    CHECK(find(check_sample(healthy(), options, Reduction::unknown).findings, "REDUCTION_UNKNOWN").code.empty());
     options.reduction = Reduction::per_rank;
-    CHECK(find(check(healthy(), options, Reduction::unknown).findings, "PER_RANK_COUNTS").severity ==
+    CHECK(find(check_sample(healthy(), options, Reduction::unknown).findings, "PER_RANK_COUNTS").severity ==
           Severity::warning);
-    CHECK(find(check(healthy(), options, Reduction::reduced).findings, "REDUCTION_CONFLICT").severity ==
+    CHECK(find(check_sample(healthy(), options, Reduction::reduced).findings, "REDUCTION_CONFLICT").severity ==
           Severity::error);
 }
 
@@ -167,7 +169,7 @@ TEST_CASE("every finding of a check is announced in the table") {
     CountOptions options;
     options.top_k = 3;
     options.expect_total = 1;
-    const CountReport report = check(sample, options, Reduction::unknown);
+    const CountReport report = check_sample(sample, options, Reduction::unknown);
     CHECK(report.findings.size() >= 6);
     for (const Finding& finding : report.findings) {
         bool announced = false;

@@ -48,8 +48,8 @@ inline Sample healthy() {
     return sample;
 }
 
-inline CountReport check(const Sample& sample, const CountOptions& options = {},
-                         Reduction by_format = Reduction::reduced) {
+inline CountReport check_sample(const Sample& sample, const CountOptions& options = {},
+                                Reduction by_format = Reduction::reduced) {
     return check_counts("counts.pt", sample.tensor(), by_format, options);
 }
 

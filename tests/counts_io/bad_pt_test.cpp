@@ -9,16 +9,16 @@ using namespace eplb;
 
 namespace {
 
-const std::string data_24(96, '\1');
+const std::string data_of_24(96, '\1');
 const TensorSpec good = TensorSpec::of({2, 3, 4});
 
-std::string recorder_file(const TensorSpec& spec, const std::string& data = data_24) {
+std::string good_file(const TensorSpec& spec, const std::string& data = data_of_24) {
     return torch_file(pickle(recorder_dict(spec.opcodes())), data);
 }
 Error geometry_error(const std::function<void(TensorSpec&)>& change) {
     TensorSpec spec = good;
     change(spec);
-    return decode_error(recorder_file(spec));
+    return decode_error(good_file(spec));
 }
 
 }  // namespace
@@ -84,13 +84,13 @@ TEST_CASE("geometry that does not fit the storage is refused with its numbers") 
          }) {
         CHECK(geometry_error(change).finding_code() == "BAD_GEOMETRY");
     }
-    CHECK_NOTHROW(decode(recorder_file(good)));
+    CHECK_NOTHROW(decode(good_file(good)));
 }
 
 TEST_CASE("a tensor of another rank is no count tensor") {
-    CHECK(decode_error(recorder_file(TensorSpec::of({24}))).finding_code() == "BAD_GEOMETRY");
-    CHECK(decode_error(recorder_file(TensorSpec::of({2, 3, 2, 2}))).finding_code() == "BAD_GEOMETRY");
-    CHECK(decode_error(recorder_file(TensorSpec::of({}), std::string(4, '\1'))).finding_code() == "BAD_GEOMETRY");
+    CHECK(decode_error(good_file(TensorSpec::of({24}))).finding_code() == "BAD_GEOMETRY");
+    CHECK(decode_error(good_file(TensorSpec::of({2, 3, 2, 2}))).finding_code() == "BAD_GEOMETRY");
+    CHECK(decode_error(good_file(TensorSpec::of({}), std::string(4, '\1'))).finding_code() == "BAD_GEOMETRY");
 }
 
 TEST_CASE("an empty tensor cannot claim axes that cost hours to walk") {
@@ -98,7 +98,7 @@ TEST_CASE("an empty tensor cannot claim axes that cost hours to walk") {
         TensorSpec spec;
         spec.shape = std::move(shape);
         spec.strides = {1, 1, 1};
-        return recorder_file(spec, "");
+        return good_file(spec, "");
     };
     CHECK(decode_error(empty({2'147'483'647, 61, 0})).finding_code() == "BAD_GEOMETRY");
     CHECK(decode_error(empty({0, 5000, 4})).finding_code() == "BAD_GEOMETRY");
@@ -107,9 +107,9 @@ TEST_CASE("an empty tensor cannot claim axes that cost hours to walk") {
 }
 
 TEST_CASE("any flipped byte of the counts is caught by the CRC-32") {
-    const std::string bytes = recorder_file(good);
-    const std::size_t data_at = bytes.find(data_24);
-    for (std::size_t at = data_at; at < data_at + data_24.size(); ++at) {
+    const std::string bytes = good_file(good);
+    const std::size_t data_at = bytes.find(data_of_24);
+    for (std::size_t at = data_at; at < data_at + data_of_24.size(); ++at) {
         std::string flipped = bytes;
         flipped[at] = static_cast<char>(flipped[at] ^ 0x10);
         CHECK(decode_error(flipped).finding_code() == "CRC_MISMATCH");
@@ -120,7 +120,7 @@ TEST_CASE("a file cut at any byte is truncated, and where its pickle survives it
     std::mt19937 noise(1);
     std::string data(4000, '\0');
     for (char& byte : data) byte = static_cast<char>(noise());
-    const std::string bytes = recorder_file(TensorSpec::of({10, 10, 10}), data);
+    const std::string bytes = good_file(TensorSpec::of({10, 10, 10}), data);
     const std::size_t pickle_end = bytes.find("PK\7\10");
     for (std::size_t size = 1; size < bytes.size(); ++size) {
         CAPTURE(size);
@@ -134,7 +134,7 @@ TEST_CASE("a file cut at any byte is truncated, and where its pickle survives it
 }
 
 TEST_CASE("a file whose end was never written says how much of it is zero") {
-    std::string bytes = recorder_file(TensorSpec::of({10, 10, 10}), std::string(4000, '\1'));
+    std::string bytes = good_file(TensorSpec::of({10, 10, 10}), std::string(4000, '\1'));
     const std::size_t size = bytes.size();
     std::fill(bytes.begin() + 2000, bytes.end(), '\0');
     const Error error = decode_error(bytes);
@@ -166,9 +166,9 @@ TEST_CASE("files of other kinds are refused by name") {
 
 TEST_CASE("a layout is told from counts") {
     const std::string tensor = good.opcodes();
-    CHECK_THAT(decode_error(torch_file(pickle(dict({{"physical_to_logical_map", tensor}})), data_24)).message(),
+    CHECK_THAT(decode_error(torch_file(pickle(dict({{"physical_to_logical_map", tensor}})), data_of_24)).message(),
                Catch::Contains("layout"));
-    CHECK(decode_error(torch_file(pickle(dict({{"logical_count", "N"}})), data_24)).finding_code() ==
+    CHECK(decode_error(torch_file(pickle(dict({{"logical_count", "N"}})), data_of_24)).finding_code() ==
           "NOT_A_COUNT_FILE");
 }
 
@@ -210,25 +210,25 @@ TEST_CASE("a pickle that would blow up is refused before it does") {
 
 TEST_CASE("zip archives with lies in their directory are refused") {
     const std::string text = pickle(recorder_dict(good.opcodes()));
-    CHECK(decode_error(zip_of({{"a/data.pkl", text}, {"a/data.pkl", text}, {"a/data/0", data_24}})).finding_code() ==
+    CHECK(decode_error(zip_of({{"a/data.pkl", text}, {"a/data.pkl", text}, {"a/data/0", data_of_24}})).finding_code() ==
           "MALFORMED");
     CHECK(decode_error(zip_of({{"a/data.pkl", text}})).finding_code() == "MALFORMED");  // the record is missing
     CHECK(decode_error(zip_of({{"a/data.pkl", text}, {"b/data.pkl", text}})).finding_code() == "MALFORMED");
     for (const bool zip64 : {false, true}) {
-        CHECK(decode_error(zip_of({{"a/data.pkl", text}, {"a/data/0", data_24, false, 95}}, zip64)).code() ==
+        CHECK(decode_error(zip_of({{"a/data.pkl", text}, {"a/data/0", data_of_24, false, 95}}, zip64)).code() ==
               ErrorCode::input);
-        CHECK(decode_error(zip_of({{"a/data.pkl", text}, {"a/data/0", data_24, false, 1 << 30}}, zip64)).code() ==
+        CHECK(decode_error(zip_of({{"a/data.pkl", text}, {"a/data/0", data_of_24, false, 1 << 30}}, zip64)).code() ==
               ErrorCode::input);
         // A deflated pickle of claimed gigabytes.
-        CHECK(decode_error(zip_of({{"a/data.pkl", text, true, 1LL << 25}, {"a/data/0", data_24}}, zip64))
+        CHECK(decode_error(zip_of({{"a/data.pkl", text, true, 1LL << 25}, {"a/data/0", data_of_24}}, zip64))
                   .finding_code() == "MALFORMED");
-        CHECK(decode_error(zip_of({{"a/data.pkl", text, true, 1LL << 27}, {"a/data/0", data_24}}, zip64))
+        CHECK(decode_error(zip_of({{"a/data.pkl", text, true, 1LL << 27}, {"a/data/0", data_of_24}}, zip64))
                   .finding_code() == "BAD_GEOMETRY");
     }
-    std::string encrypted = zip_of({{"a/data.pkl", text}, {"a/data/0", data_24}});
+    std::string encrypted = zip_of({{"a/data.pkl", text}, {"a/data/0", data_of_24}});
     encrypted[encrypted.find("PK\1\2") + 8] |= 1;
     CHECK(decode_error(encrypted).finding_code() == "UNSUPPORTED_FILE");
-    std::string method = zip_of({{"a/data.pkl", text}, {"a/data/0", data_24}});
+    std::string method = zip_of({{"a/data.pkl", text}, {"a/data/0", data_of_24}});
     method[method.find("PK\1\2") + 10] = 14;
     CHECK(decode_error(method).finding_code() == "UNSUPPORTED_FILE");
 }
@@ -236,8 +236,9 @@ TEST_CASE("zip archives with lies in their directory are refused") {
 TEST_CASE("mutated torch files are either refused or give the same counts") {
     const std::string text = pickle(recorder_dict(good.opcodes()));
     std::mt19937 random(2026);
-    for (const std::string& bytes : {zip_of({{"a/data.pkl", text}, {"a/byteorder", "little"}, {"a/data/0", data_24}}),
-                                     zip_of({{"a/data.pkl", text, true}, {"a/data/0", data_24, true}}, true)}) {
+    for (const std::string& bytes :
+         {zip_of({{"a/data.pkl", text}, {"a/byteorder", "little"}, {"a/data/0", data_of_24}}),
+          zip_of({{"a/data.pkl", text, true}, {"a/data/0", data_of_24, true}}, true)}) {
         const std::vector<std::int64_t> wanted = values_of(decode(bytes).tensor);
         int refused = 0;
         for (int round = 0; round < 4000; ++round) {

@@ -1,6 +1,7 @@
 // Shortcuts from bytes to counts for the reader tests.
 #pragma once
 
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,15 @@ inline CountFile decode(std::string_view bytes, const CountOptions& options = {}
 inline Error decode_error(std::string_view bytes, const CountOptions& options = {}) {
     return error_of([&] { decode(bytes, options); });
 }
+
+// 1, 2, 3, ...
+template <typename T>
+std::vector<T> ascending(std::size_t size) {
+    std::vector<T> values(size);
+    std::iota(values.begin(), values.end(), T{1});
+    return values;
+}
+inline const std::vector<std::int64_t> one_to_24 = ascending<std::int64_t>(24);
 
 // Of a 3-D tensor of whole numbers, row-major.
 inline std::vector<std::int64_t> values_of(const Tensor& tensor) {

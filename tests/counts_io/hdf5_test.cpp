@@ -50,12 +50,6 @@ std::string hdf5_file(const TemporaryFolder& folder, const std::vector<DataSet>&
     return path;
 }
 
-const std::vector<std::int64_t> one_to_24 = [] {
-    std::vector<std::int64_t> values(24);
-    std::iota(values.begin(), values.end(), 1);
-    return values;
-}();
-
 Error read_error(const std::string& path, const CountOptions& options = {}) {
     return error_of([&] { read_count_file(path, options); });
 }

@@ -12,13 +12,6 @@ using namespace eplb;
 
 namespace {
 
-template <typename T>
-std::vector<T> ascending(std::size_t size) {
-    std::vector<T> values(size);
-    std::iota(values.begin(), values.end(), T{1});
-    return values;
-}
-const std::vector<std::int64_t> one_to_24 = ascending<std::int64_t>(24);
 const std::string data_24 = raw_bytes(ascending<std::int32_t>(24));
 
 std::string recorder_file(const TensorSpec& spec, const std::string& data = data_24) {
@@ -204,6 +197,15 @@ TEST_CASE("keys beside the recorder's own are noted, the recorder's are not") {
     CHECK(file.findings[0].code == "EXTRA_KEYS");
     CHECK(file.findings[0].severity == Severity::info);
     CHECK_THAT(file.findings[0].message, Catch::Contains("model"));
+}
+
+TEST_CASE("names in a file cannot write to the terminal or break JSON") {
+    TensorSpec spec = TensorSpec::of({2, 3, 4});
+    spec.location = "\x1b[31mnpu\xff";
+    const CountFile file = decode(file_of(dict({{"logical_count", spec.opcodes()}, {"\x1b]0;x\a", pickled("text")}})));
+    CHECK(file.saved_on == "?[31mnpu?");
+    REQUIRE(file.findings.size() == 1);
+    CHECK(file.findings[0].message == "key \"?]0;x?\" is not read");
 }
 
 TEST_CASE("protocols 2 to 5 are read, with frames, memo and short opcodes") {

@@ -7,16 +7,12 @@
 #include "fit/problem.hpp"
 #include "fit/random_counts.hpp"
 #include "fit/repair.hpp"
+#include "rows.hpp"
 
 using namespace eplb;
+using eplb::test::row_of;
 
 namespace {
-
-std::vector<ExpertId> row_of(std::initializer_list<int> experts) {
-    std::vector<ExpertId> row;
-    for (const int expert : experts) row.push_back(ExpertId{expert});
-    return row;
-}
 
 std::vector<ExpertId> published(std::vector<std::int64_t> totals, int ranks, int slots_per_rank) {
     return deepseek_row(totals, ranks, slots_per_rank);

@@ -13,18 +13,14 @@
 #include "fit/balanced_table.hpp"
 #include "fit/dispatch_search.hpp"
 #include "fit/share_bound.hpp"
+#include "rows.hpp"
 #include "score/balance.hpp"
 #include "step_counts.hpp"
 
 using namespace eplb;
+using eplb::test::row_of;
 
 namespace {
-
-std::vector<ExpertId> row_of(const std::vector<int>& experts) {
-    std::vector<ExpertId> row;
-    for (const int expert : experts) row.push_back(ExpertId{expert});
-    return row;
-}
 
 std::vector<DispatchSource> sources_of(int ranks, int slots_per_rank, int nodes) {
     DispatchContext context;

@@ -8,16 +8,12 @@
 #include "core/layout.hpp"
 #include "fit/order.hpp"
 #include "fit/random_counts.hpp"
+#include "rows.hpp"
 
 using namespace eplb;
+using eplb::test::row_of;
 
 namespace {
-
-std::vector<ExpertId> row_of(std::initializer_list<int> experts) {
-    std::vector<ExpertId> row;
-    for (const int expert : experts) row.push_back(ExpertId{expert});
-    return row;
-}
 
 bool no_rank_holds_an_expert_twice(const std::vector<ExpertId>& row, int slots_per_rank) {
     for (std::size_t first = 0; first < row.size(); first += static_cast<std::size_t>(slots_per_rank)) {

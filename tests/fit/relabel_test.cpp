@@ -7,16 +7,12 @@
 
 #include "core/random.hpp"
 #include "fit/assignment.hpp"
+#include "rows.hpp"
 
 using namespace eplb;
+using eplb::test::row_of;
 
 namespace {
-
-std::vector<ExpertId> row_of(const std::vector<int>& experts) {
-    std::vector<ExpertId> row;
-    for (const int expert : experts) row.push_back(ExpertId{expert});
-    return row;
-}
 
 // A legal random row: every expert once, the surplus slots random, no expert twice on a rank (tried until it is so).
 std::vector<ExpertId> random_row(int experts, int ranks, int slots, Random& random) {

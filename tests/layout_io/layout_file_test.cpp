@@ -13,7 +13,7 @@ Layout layout_of(const Geometry& geometry, std::vector<int> ids) {
     return Layout(geometry, std::move(slots));
 }
 
-std::string error_of(const std::string& text, int ranks = 2, std::optional<int> experts = {}) {
+std::string layout_error(const std::string& text, int ranks = 2, std::optional<int> experts = {}) {
     try {
         decode_layout(text, ranks, experts);
     } catch (const Error& error) {
@@ -47,24 +47,24 @@ TEST_CASE("ranks and experts are the caller's word") {
 }
 
 TEST_CASE("what is no layout is refused with the JSON path") {
-    CHECK(error_of("") != "");
-    CHECK(error_of("[[0, 1]]").find("bare list") != std::string::npos);
-    CHECK(error_of(R"({"logical_count": [[1, 2]]})").find("counts (logical_count)") != std::string::npos);
-    CHECK(error_of(R"({"physical_to_logical_map": 3})").find("$.physical_to_logical_map") == 0);
-    CHECK(error_of(R"({"physical_to_logical_map": [0, 1]})").find("$.physical_to_logical_map[0]") == 0);
-    CHECK(error_of(R"({"physical_to_logical_map": [[0, [1]]]})").find("$.physical_to_logical_map[0][1]") == 0);
-    CHECK(error_of(R"({"physical_to_logical_map": []})") != "");
-    CHECK(error_of(R"({"physical_to_logical_map": [[]]})") != "");
-    CHECK(error_of(R"({"physical_to_logical_map": [[0, 1], [0]]})").find("$.physical_to_logical_map[1]") == 0);
-    CHECK(error_of(R"({"physical_to_logical_map": [[0, 1, 0]]})").find("3 physical slots do not divide by 2") !=
+    CHECK(layout_error("") != "");
+    CHECK(layout_error("[[0, 1]]").find("bare list") != std::string::npos);
+    CHECK(layout_error(R"({"logical_count": [[1, 2]]})").find("counts (logical_count)") != std::string::npos);
+    CHECK(layout_error(R"({"physical_to_logical_map": 3})").find("$.physical_to_logical_map") == 0);
+    CHECK(layout_error(R"({"physical_to_logical_map": [0, 1]})").find("$.physical_to_logical_map[0]") == 0);
+    CHECK(layout_error(R"({"physical_to_logical_map": [[0, [1]]]})").find("$.physical_to_logical_map[0][1]") == 0);
+    CHECK(layout_error(R"({"physical_to_logical_map": []})") != "");
+    CHECK(layout_error(R"({"physical_to_logical_map": [[]]})") != "");
+    CHECK(layout_error(R"({"physical_to_logical_map": [[0, 1], [0]]})").find("$.physical_to_logical_map[1]") == 0);
+    CHECK(layout_error(R"({"physical_to_logical_map": [[0, 1, 0]]})").find("3 physical slots do not divide by 2") !=
           std::string::npos);
-    CHECK(error_of(R"({"physical_to_logical_map": [[0, -1]]})").find("$.physical_to_logical_map[0][1]") == 0);
-    CHECK(error_of(R"({"physical_to_logical_map": [[0, 2]]})", 2, 2).find("expert 2 is outside 0..1") !=
+    CHECK(layout_error(R"({"physical_to_logical_map": [[0, -1]]})").find("$.physical_to_logical_map[0][1]") == 0);
+    CHECK(layout_error(R"({"physical_to_logical_map": [[0, 2]]})", 2, 2).find("expert 2 is outside 0..1") !=
           std::string::npos);
-    CHECK(error_of(R"({"physical_to_logical_map": [[0, 99999999999999999999]]})") != "");
-    CHECK(error_of(R"({"physical_to_logical_map": [[0, 1.0]]})").find("$.physical_to_logical_map[0][1]") == 0);
-    CHECK(error_of(R"({"physical_to_logical_map": [[0, 1]], "version": 1})").find("$.version") == 0);
-    CHECK(error_of(R"({"physical_to_logical_map": [[0, 1]], "physical_to_logical_map": [[1, 0]]})").find("twice") !=
+    CHECK(layout_error(R"({"physical_to_logical_map": [[0, 99999999999999999999]]})") != "");
+    CHECK(layout_error(R"({"physical_to_logical_map": [[0, 1.0]]})").find("$.physical_to_logical_map[0][1]") == 0);
+    CHECK(layout_error(R"({"physical_to_logical_map": [[0, 1]], "version": 1})").find("$.version") == 0);
+    CHECK(layout_error(R"({"physical_to_logical_map": [[0, 1]], "physical_to_logical_map": [[1, 0]]})").find("twice") !=
           std::string::npos);
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("a layout cut at any byte is refused") {
     const std::string text = encode_layout(layout_of({2, 4, 2, 3}, {0, 3, 1, 2, 3, 0, 1, 2, 0, 3, 2, 1}));
     for (std::size_t length = 0; length + 1 < text.size(); ++length) {
         CAPTURE(length);
-        CHECK(error_of(text.substr(0, length)) != "");
+        CHECK(layout_error(text.substr(0, length)) != "");
     }
 }
 

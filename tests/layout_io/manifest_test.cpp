@@ -38,7 +38,7 @@ Manifest sample() {
     return manifest;
 }
 
-std::string error_of(const std::string& text) {
+std::string manifest_error(const std::string& text) {
     try {
         decode_manifest(text);
     } catch (const Error& error) {
@@ -112,32 +112,33 @@ TEST_CASE("figures keep every bit") {
 
 TEST_CASE("a manifest refuses unknown, duplicate and missing keys by name") {
     const std::string text = encode_manifest(sample());
-    CHECK(error_of(replaced(text, "\"notes\":", "\"remarks\": [], \"notes\":")).find("$.remarks") == 0);
-    CHECK(error_of(replaced(text, "\"seed\":7", "\"seed\":7,\"speed\":1")).find("$.fit.speed") == 0);
-    CHECK(error_of(replaced(text, "\"seed\":7", "\"seed\":7,\"seed\":7")).find("twice") != std::string::npos);
-    CHECK(error_of(replaced(text, ",\"seed\":7", "")).find("lacks the key \"seed\"") != std::string::npos);
-    CHECK(error_of(replaced(text, "\"role\":", "\"rolle\":")).find("\"role\"") != std::string::npos);
+    CHECK(manifest_error(replaced(text, "\"notes\":", "\"remarks\": [], \"notes\":")).find("$.remarks") == 0);
+    CHECK(manifest_error(replaced(text, "\"seed\":7", "\"seed\":7,\"speed\":1")).find("$.fit.speed") == 0);
+    CHECK(manifest_error(replaced(text, "\"seed\":7", "\"seed\":7,\"seed\":7")).find("twice") != std::string::npos);
+    CHECK(manifest_error(replaced(text, ",\"seed\":7", "")).find("lacks the key \"seed\"") != std::string::npos);
+    CHECK(manifest_error(replaced(text, "\"role\":", "\"rolle\":")).find("\"role\"") != std::string::npos);
 }
 
 TEST_CASE("a manifest refuses values out of range with their place") {
     const std::string text = encode_manifest(sample());
-    CHECK(error_of(replaced(text, "\"format_version\": 1", "\"format_version\": 2")).find("$.format_version") == 0);
-    CHECK(error_of(replaced(text, "\"ranks\":2", "\"ranks\":0")).find("$.layout.geometry.ranks") == 0);
-    CHECK(error_of(replaced(text, "\"slots_per_rank\":3", "\"slots_per_rank\":1048576")) != "");
-    CHECK(error_of(replaced(text, "\"redundant_total\":2", "\"redundant_total\":4"))
+    CHECK(manifest_error(replaced(text, "\"format_version\": 1", "\"format_version\": 2")).find("$.format_version") ==
+          0);
+    CHECK(manifest_error(replaced(text, "\"ranks\":2", "\"ranks\":0")).find("$.layout.geometry.ranks") == 0);
+    CHECK(manifest_error(replaced(text, "\"slots_per_rank\":3", "\"slots_per_rank\":1048576")) != "");
+    CHECK(manifest_error(replaced(text, "\"redundant_total\":2", "\"redundant_total\":4"))
               .find("$.layout.geometry.redundant_total") == 0);
-    CHECK(error_of(replaced(text, hash_a, hash_a.substr(1))).find("SHA-256") != std::string::npos);
-    CHECK(error_of(replaced(text, "[1,3]", "[1,4]")).find("held_out[1]") != std::string::npos);
-    CHECK(error_of(replaced(text, "[0,2]", "[2,0]")).find("fitted[1]") != std::string::npos);
-    CHECK(error_of(replaced(text, "\"reduced\"", "\"maybe\"")).find("$.counts.reduction") == 0);
-    CHECK(error_of("[]") != "");
+    CHECK(manifest_error(replaced(text, hash_a, hash_a.substr(1))).find("SHA-256") != std::string::npos);
+    CHECK(manifest_error(replaced(text, "[1,3]", "[1,4]")).find("held_out[1]") != std::string::npos);
+    CHECK(manifest_error(replaced(text, "[0,2]", "[2,0]")).find("fitted[1]") != std::string::npos);
+    CHECK(manifest_error(replaced(text, "\"reduced\"", "\"maybe\"")).find("$.counts.reduction") == 0);
+    CHECK(manifest_error("[]") != "");
 }
 
 TEST_CASE("a manifest cut at any byte is refused") {
     const std::string text = encode_manifest(sample());
     for (std::size_t length = 0; length + 1 < text.size(); ++length) {
         CAPTURE(length);
-        CHECK(error_of(text.substr(0, length)) != "");
+        CHECK(manifest_error(text.substr(0, length)) != "");
     }
 }
 

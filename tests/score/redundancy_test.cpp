@@ -8,7 +8,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 // One layer, four record slots, mean load 100, the same largest load in each.
-LayoutScore constant(double max) {
+LayoutScore steady(double max) {
     LayoutScore score;
     score.layers = {LayerBalance{max / 100, max / 100, 0}};
     score.steps = {1, 4, std::vector<double>(4, max), std::vector<double>(4, 100)};
@@ -17,7 +17,7 @@ LayoutScore constant(double max) {
 
 std::size_t chosen(const std::vector<double>& step_by_budget, int filled = 8) {
     std::vector<LayoutScore> scores;
-    for (const double step : step_by_budget) scores.push_back(constant(100 * step));
+    for (const double step : step_by_budget) scores.push_back(steady(100 * step));
     std::vector<BudgetScore> budgets;
     for (std::size_t i = 0; i < scores.size(); ++i) budgets.push_back({static_cast<int>(i) * 16, &scores[i]});
     return advise_redundancy(budgets, filled, true, 0).chosen;
@@ -45,7 +45,7 @@ TEST_CASE("one budget alone is the advice") {
 
 TEST_CASE("without evidence the smallest budget stands, and the reason is said") {
     CHECK(chosen({1.5, 1.1}, 7) == 0);
-    const LayoutScore small = constant(150), large = constant(110);
+    const LayoutScore small = steady(150), large = steady(110);
     const std::vector<BudgetScore> budgets{{0, &small}, {16, &large}};
     CHECK_THAT(advise_redundancy(budgets, 7, true, 0).reasons.front(), Contains("non-zero record slots: 7"));
 }
