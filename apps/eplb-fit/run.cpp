@@ -110,7 +110,8 @@ FittedLayout fit_layout(FitReport& report) {
     if (options.current) {
         fitted.replacement = replace_current(report, fitted.subjects.back(), result.layout);
         if (!report.split.holdout.empty()) {
-            fitted.notes.push_back("which rows stay was decided on the held-out record slots");
+            fitted.notes.push_back(
+                "which rows stay was decided on the held-out record slots: the scores on them are slightly optimistic");
         }
     }
     if (options.policy->obeys_objective && options.objective == Objective::step) {

@@ -5,8 +5,8 @@
 
 namespace eplb {
 
-// Work is counted, never timed: results do not depend on the machine. One unit is about a nanosecond of one core of the
-// machine the constants were measured on; the ratios between the costs are what matters.
+// Work is counted, never timed: results do not depend on the machine. One unit is about half a nanosecond of one core
+// of the machine the constants were measured on; the ratios between the costs are what matters.
 using Work = std::int64_t;
 
 struct Cooling {
