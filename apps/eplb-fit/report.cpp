@@ -154,9 +154,8 @@ std::string bounds_text(const FittedLayout& fitted) {
     text += line("", "step", step);
     if (step.certified < step.layers && step.mean_lower_bound < 1 + certified_gap) {
         text +=
-            "          (a step bound near 1 says that no expert alone forces more; whether one placement can serve "
-            "all\n"
-            "          record slots that well is not known)\n";
+            "          (a step bound near 1 says that no expert alone forces more; whether one placement\n"
+            "          can serve all record slots that well is not known)\n";
     }
     return text;
 }

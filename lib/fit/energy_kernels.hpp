@@ -41,10 +41,10 @@ struct Kernels {
     // The tangent's change of the energy when `a` on rank_a and `b` on rank_b change places.
     float (*swap_change)(const Arrays& arrays, int rank_a, int rank_b, int a, int b);
     void (*apply_swap)(const Arrays& arrays, int rank_a, int rank_b, int a, int b);
-    // The same change for every a in `as` against every b in `bs`, into changes[i * stride + j]; stride >= bs rounded
-    // up to a multiple of 4.
-    void (*swap_changes)(const Arrays& arrays, int rank_a, int rank_b, const int* as, int a_count, const int* bs,
-                         int b_count, float* changes, int stride);
+    // The same change for every a in `as` against every b in `bs`, into changes[i * stride + j]; stride is `b_count`
+    // rounded up to a multiple of 4, and what is beyond b_count is FLT_MAX. Returns where the least one is, the first.
+    int (*swap_changes)(const Arrays& arrays, int rank_a, int rank_b, const int* as, int a_count, const int* bs,
+                        int b_count, float* changes, int stride);
     // The change when a slot of `rank` turns from `losing` (replicas before: losing_replicas) into `gaining`.
     float (*replica_change)(const Arrays& arrays, int rank, int gaining, int gaining_replicas, int losing,
                             int losing_replicas, const Touched* touched, int touched_count);

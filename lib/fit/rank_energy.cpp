@@ -157,19 +157,12 @@ bool RankEnergy::best_swap(int rank_a, int rank_b, Swap& best, float& change) {
     looked_at_ = a_count * b_count;
     if (looked_at_ == 0) return false;
     const int stride = (b_count + 3) / 4 * 4;
-    kernels_.swap_changes(arrays_, rank_a, rank_b, experts_a_.data(), a_count, experts_b_.data(), b_count,
-                          changes_.data(), stride);
-    bool found = false;
-    for (int i = 0; i < a_count; ++i) {
-        const float* row = changes_.data() + i * stride;
-        for (int j = 0; j < b_count; ++j) {
-            if (found && !(row[j] < change)) continue;
-            found = true;
-            change = row[j];
-            best = {rank_a, indices_a_[static_cast<std::size_t>(i)], rank_b, indices_b_[static_cast<std::size_t>(j)]};
-        }
-    }
-    return found;
+    const int least = kernels_.swap_changes(arrays_, rank_a, rank_b, experts_a_.data(), a_count, experts_b_.data(),
+                                            b_count, changes_.data(), stride);
+    change = changes_[static_cast<std::size_t>(least)];
+    best = {rank_a, indices_a_[static_cast<std::size_t>(least / stride)], rank_b,
+            indices_b_[static_cast<std::size_t>(least % stride)]};
+    return true;
 }
 
 void RankEnergy::rebase() {
