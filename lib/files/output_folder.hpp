@@ -16,9 +16,11 @@ struct WrittenFile {
 };
 
 // Files are streamed into a temporary neighbour of the folder, hashed on the way and fsynced; commit() renames the
-// neighbour to the folder. Without commit() nothing is left behind. Without `force` an existing folder is
-// Error{output}, and of several writers at once exactly one commits; with it the old folder is replaced as a whole and
-// removed afterwards. Every failure is Error{output} that names the path and the system's reason.
+// neighbour to the folder. Without commit() nothing is left behind; a process that was killed leaves the neighbour,
+// which the next writer of the same folder removes (a lock tells that nobody writes it any more). Without `force` an
+// existing folder is Error{output}, and of several writers at once exactly one commits; with it the old folder is
+// replaced as a whole and removed afterwards. Every failure is Error{output} that names the path and the system's
+// reason.
 class OutputFolder {
   public:
     OutputFolder(const std::string& path, bool force);
@@ -32,6 +34,9 @@ class OutputFolder {
     void write(std::string_view text);
     WrittenFile close();  // fsyncs
     void commit();
+
+    // Where the closed files lie until commit(), for reading them back.
+    const std::string& temporary() const;
 
   private:
     struct State;

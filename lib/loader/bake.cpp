@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/build_info.hpp"
 #include "core/error.hpp"
 #include "files/digest.hpp"
+#include "files/mapped_file.hpp"
 #include "files/output_folder.hpp"
+#include "files/range_reader.hpp"
 #include "layout_io/manifest.hpp"
 
 namespace eplb {
@@ -34,13 +37,31 @@ std::map<int, LayerPermutation> permutations_of(const Layout& layout, const Expe
     return permutations;
 }
 
-std::vector<std::byte> read_tensor(const SafetensorsFile& shard, const SafetensorsEntry& entry) {
-    std::vector<std::byte> bytes;
-    bytes.reserve(entry.bytes());
-    stream_bytes(shard, entry.begin, entry.bytes(),
-                 [&](std::span<const std::byte> piece) { bytes.insert(bytes.end(), piece.begin(), piece.end()); });
-    return bytes;
-}
+// Copies ranges of files into the folder's open file.
+class Copier {
+  public:
+    explicit Copier(OutputFolder& folder) : folder_(folder) {}
+
+    void copy(const std::string& path, std::uint64_t begin, std::uint64_t size) {
+        reader_.read(path, begin, size, [&](std::span<const std::byte> piece) { folder_.write(piece); });
+    }
+    // Of a shard's data region.
+    void copy(const SafetensorsFile& shard, std::uint64_t begin, std::uint64_t size) {
+        copy(shard.path(), shard.data_offset() + begin, size);
+    }
+    std::vector<std::byte> bytes_of(const SafetensorsFile& shard, const SafetensorsEntry& entry) {
+        std::vector<std::byte> bytes;
+        bytes.reserve(entry.bytes());
+        reader_.read(shard.path(), shard.data_offset() + entry.begin, entry.bytes(),
+                     [&](std::span<const std::byte> piece) { bytes.insert(bytes.end(), piece.begin(), piece.end()); });
+        return bytes;
+    }
+    OutputFolder& folder() { return folder_; }
+
+  private:
+    OutputFolder& folder_;
+    RangeReader reader_;
+};
 
 template <typename Id>
 void rename_ids(std::span<std::byte> bytes, const std::vector<int>& to, const std::string& where) {
@@ -73,12 +94,9 @@ class ShardBaker {
         return entries;
     }
 
-    void write(const SafetensorsFile& shard, OutputFolder& folder) const {
-        folder.write(encode_safetensors_header(renamed(shard), shard.metadata()));
+    void write(const SafetensorsFile& shard, Copier& copier) const {
+        copier.folder().write(encode_safetensors_header(renamed(shard), shard.metadata()));
         std::uint64_t pending = 0;  // everything from here to the current tensor is copied as it is
-        const auto copy_until = [&](std::uint64_t end) {
-            stream_bytes(shard, pending, end - pending, [&](std::span<const std::byte> piece) { folder.write(piece); });
-        };
         std::uint64_t end = 0;
         for (const SafetensorsEntry& entry : shard.entries()) {
             end = entry.end;
@@ -89,20 +107,20 @@ class ShardBaker {
                 (role.kind != Kind::router_rows && role.kind != Kind::router_ids && role.kind != Kind::stacked)) {
                 continue;
             }
-            copy_until(entry.begin);
+            copier.copy(shard, pending, entry.begin - pending);
             pending = entry.end;
             if (role.kind == Kind::router_ids) {
-                write_ids(shard, entry, permutation->second, folder);
+                write_ids(shard, entry, permutation->second, copier);
             } else {
-                write_rows(shard, entry, permutation->second, folder);
+                write_rows(shard, entry, permutation->second, copier);
             }
         }
-        copy_until(end);
+        copier.copy(shard, pending, end - pending);
     }
 
   private:
     static void write_rows(const SafetensorsFile& shard, const SafetensorsEntry& entry,
-                           const LayerPermutation& permutation, OutputFolder& folder) {
+                           const LayerPermutation& permutation, Copier& copier) {
         const std::size_t experts = permutation.from.size();
         if (entry.shape.empty() || entry.shape[0] != static_cast<std::int64_t>(experts)) {
             throw Error(ErrorCode::input, fmt::format("{}: {}", shard.path(), entry.name),
@@ -110,14 +128,13 @@ class ShardBaker {
         }
         const std::uint64_t row = entry.bytes() / experts;
         for (const int from : permutation.from) {
-            stream_bytes(shard, entry.begin + static_cast<std::uint64_t>(from) * row, row,
-                         [&](std::span<const std::byte> piece) { folder.write(piece); });
+            copier.copy(shard, entry.begin + static_cast<std::uint64_t>(from) * row, row);
         }
     }
 
     static void write_ids(const SafetensorsFile& shard, const SafetensorsEntry& entry,
-                          const LayerPermutation& permutation, OutputFolder& folder) {
-        std::vector<std::byte> bytes = read_tensor(shard, entry);
+                          const LayerPermutation& permutation, Copier& copier) {
+        std::vector<std::byte> bytes = copier.bytes_of(shard, entry);
         const std::string where = fmt::format("{}: {}", shard.path(), entry.name);
         if (entry.dtype == "I64") {
             rename_ids<std::int64_t>(bytes, permutation.to, where);
@@ -127,7 +144,7 @@ class ShardBaker {
             throw Error(ErrorCode::input, where, fmt::format("holds expert ids as {}", entry.dtype),
                         "I32 and I64 are understood");
         }
-        folder.write(bytes);
+        copier.folder().write(bytes);
     }
 
     const ModelFamily& family_;
@@ -178,10 +195,28 @@ void require_going(const Progress& progress, int done, int total) {
     if (progress.stop()) throw Interrupted{};
 }
 
-void finish_folder(OutputFolder& folder, const CheckpointRecord& record) {
+// Every file has its size, every shard its header, and the index names what is in the shards. Contents are not read
+// again: their hashes are those of the bytes that were handed to the system.
+void require_readable(const std::string& folder, const CheckpointRecord& record) {
+    for (const CheckpointRecord::File& file : record.files) {
+        const std::string path = folder + "/" + file.name;
+        if (std::filesystem::file_size(path) != file.bytes) {
+            throw Error(ErrorCode::output, path, fmt::format("has not the {} bytes that were written", file.bytes));
+        }
+        if (file.name.ends_with(".safetensors")) SafetensorsFile::open(path);
+    }
+    if (record.kind == "bake") Checkpoint::open(folder);
+}
+
+void finish_folder(OutputFolder& folder, const CheckpointRecord& record, const std::string& out) {
     folder.open(std::string(checkpoint_record_name));
     folder.write(encode_checkpoint_record(record));
     folder.close();
+    try {
+        require_readable(folder.temporary(), record);
+    } catch (const std::exception& error) {
+        throw Error(ErrorCode::output, out, fmt::format("cannot be read back: {}", error.what()), "check the disk");
+    }
     folder.commit();
 }
 
@@ -257,18 +292,20 @@ CheckpointRecord bake_checkpoint(const Checkpoint& checkpoint, const ModelFamily
     }
 
     OutputFolder folder(out, force);
+    Copier copier(folder);
     const int total = static_cast<int>(checkpoint.shards().size());
     for (int shard = 0; shard < total; ++shard) {
         require_going(progress, shard, total);
         const std::string& name = checkpoint.shard_name(static_cast<std::size_t>(shard));
         folder.open(name);
-        baker.write(checkpoint.shards()[static_cast<std::size_t>(shard)], folder);
+        baker.write(checkpoint.shards()[static_cast<std::size_t>(shard)], copier);
         finish_file(folder, record, name);
     }
     for (const std::string& name : checkpoint.other_files()) {
         if (name == checkpoint_record_name) continue;  // of an earlier bake: ours replaces it
         folder.open(name);
-        folder.write(MappedFile::open(checkpoint.folder() + "/" + name)->bytes());
+        const std::string path = checkpoint.folder() + "/" + name;
+        copier.copy(path, 0, std::filesystem::file_size(path));
         finish_file(folder, record, name);
     }
     if (checkpoint.has_index()) {
@@ -276,7 +313,7 @@ CheckpointRecord bake_checkpoint(const Checkpoint& checkpoint, const ModelFamily
         folder.write(rewritten_index(checkpoint, baker));
         finish_file(folder, record, std::string(checkpoint_index_name));
     }
-    finish_folder(folder, record);
+    finish_folder(folder, record, out);
     return record;
 }
 
@@ -287,6 +324,7 @@ CheckpointRecord write_rank_slots(const Checkpoint& checkpoint, const ModelFamil
     CheckpointRecord record = start_record("slots", checkpoint, family, layout);
     note_draft_layers(index, record);
     OutputFolder folder(out, force);
+    Copier copier(folder);
     for (int rank = 0; rank < geometry.ranks; ++rank) {
         require_going(progress, rank, geometry.ranks);
         std::vector<SafetensorsEntry> entries;
@@ -313,14 +351,13 @@ CheckpointRecord write_rank_slots(const Checkpoint& checkpoint, const ModelFamil
             for (const ExpertTensors& tensors : index.by_layer.at(index.layers[at])) {
                 for (const ExpertId expert : row) {
                     const TensorBytes& bytes = tensors.experts[static_cast<std::size_t>(expert.value)];
-                    stream_bytes(checkpoint.shards()[bytes.shard], bytes.begin, bytes.size,
-                                 [&](std::span<const std::byte> piece) { folder.write(piece); });
+                    copier.copy(checkpoint.shards()[bytes.shard], bytes.begin, bytes.size);
                 }
             }
         }
         finish_file(folder, record, name);
     }
-    finish_folder(folder, record);
+    finish_folder(folder, record, out);
     return record;
 }
 

@@ -1,15 +1,10 @@
 #include "loader/checkpoint.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <iterator>
-#include <memory>
 #include <set>
 #include <unordered_map>
 
@@ -20,8 +15,6 @@ namespace eplb {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::size_t piece_bytes = std::size_t{8} << 20;
 
 std::vector<std::string> files_of(const std::string& folder) {
     std::vector<std::string> names;
@@ -238,30 +231,6 @@ ExpertIndex index_experts(const Checkpoint& checkpoint, const ModelFamily& famil
     }
     index.rows = rows_of(index.layers, geometry, config);
     return index;
-}
-
-void stream_bytes(const SafetensorsFile& shard, std::uint64_t begin, std::uint64_t size,
-                  const std::function<void(std::span<const std::byte>)>& take) {
-    struct Descriptor {
-        int value;
-        ~Descriptor() {
-            if (value >= 0) ::close(value);
-        }
-    };
-    const Descriptor file{::open(shard.path().c_str(), O_RDONLY | O_CLOEXEC)};
-    if (file.value < 0) throw Error(ErrorCode::input, shard.path(), std::strerror(errno));
-    std::vector<std::byte> piece(std::min<std::uint64_t>(size, piece_bytes));
-    std::uint64_t at = shard.data_offset() + begin;
-    while (size > 0) {
-        const ssize_t got =
-            ::pread(file.value, piece.data(), std::min<std::uint64_t>(size, piece.size()), static_cast<off_t>(at));
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) throw Error(ErrorCode::input, shard.path(), std::strerror(errno));
-        if (got == 0) throw Error(ErrorCode::input, shard.path(), "became shorter while it was read");
-        take({piece.data(), static_cast<std::size_t>(got)});
-        at += static_cast<std::uint64_t>(got);
-        size -= static_cast<std::uint64_t>(got);
-    }
 }
 
 }  // namespace eplb

@@ -3,10 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,10 +66,5 @@ struct ExpertIndex {
 // shapes differ between experts, when a tensor of a MoE block has E as its first extent and the family does not know
 // it, or when the layout's rows are neither the decoder layers nor those that have experts.
 ExpertIndex index_experts(const Checkpoint& checkpoint, const ModelFamily& family, const Geometry& geometry);
-
-// Hands the bytes [begin, begin + size) of a shard's data region to `take` in pieces of at most 8 MB. Reads the file,
-// not the mapping, so that memory stays bounded. Throws Error{input} when the file became shorter.
-void stream_bytes(const SafetensorsFile& shard, std::uint64_t begin, std::uint64_t size,
-                  const std::function<void(std::span<const std::byte>)>& take);
 
 }  // namespace eplb

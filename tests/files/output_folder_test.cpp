@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <string>
 
+#include "core/error.hpp"
 #include "error_of.hpp"
 #include "files/digest.hpp"
 #include "files/output_folder.hpp"
@@ -59,6 +60,19 @@ TEST_CASE("a folder that appears while we write wins") {
     OutputFolder folder(parent.file("out"), false);
     std::filesystem::create_directory(parent.file("out"));
     CHECK(error_of([&] { folder.commit(); }).code() == ErrorCode::output);
+}
+
+TEST_CASE("what a killed writer left is removed by the next one, what a living one writes is not") {
+    const TemporaryFolder parent;
+    std::filesystem::create_directory(parent.file(".out.0123456789abcdef.tmp"));
+    std::filesystem::create_directory(parent.file(".out.keep.tmp"));
+    std::filesystem::create_directory(parent.file(".other.0123456789abcdef.tmp"));
+    OutputFolder living(parent.file("out"), false);
+    CHECK_FALSE(parent.names().contains(".out.0123456789abcdef.tmp"));
+    write_one(parent.file("out"), false, "some text");
+    CHECK(parent.names().size() == 4);  // out, the living one's, and two that are none of ours
+    CHECK(std::filesystem::exists(living.temporary()));
+    CHECK_THROWS_AS(living.commit(), Error);  // the other was first
 }
 
 TEST_CASE("a folder that does not exist cannot hold an output folder") {
