@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "core/error.hpp"
+#include "dispatch/table_faults.hpp"
 #include "files/digest.hpp"
 #include "files/mapped_file.hpp"
 
@@ -89,30 +90,11 @@ void require_legal(const Layout& layout) {
 }
 
 void require_table(const Layout& layout, const DispatchTable& table) {
-    const Geometry& geometry = layout.geometry();
-    if (table.ranks != geometry.ranks || table.layers != geometry.layers || table.experts != geometry.experts) {
-        throw Error(ErrorCode::input, "dispatch table",
-                    fmt::format("it is [{}, {}, {}], the layout needs [{}, {}, {}]", table.ranks, table.layers,
-                                table.experts, geometry.ranks, geometry.layers, geometry.experts),
-                    "make it for this layout: eplb-load table");
-    }
-    for (int rank = 0; rank < table.ranks; ++rank) {
-        for (int layer = 0; layer < table.layers; ++layer) {
-            const auto slots = table.row(rank, layer);
-            const auto row = layout.row(layer);
-            for (int expert = 0; expert < table.experts; ++expert) {
-                const int slot = slots[static_cast<std::size_t>(expert)].value;
-                if (slot >= 0 && slot < geometry.physical_slots() &&
-                    row[static_cast<std::size_t>(slot)].value == expert) {
-                    continue;
-                }
-                throw Error(ErrorCode::input,
-                            fmt::format("dispatch table, rank {}, layer {}, expert {}", rank, layer, expert),
-                            fmt::format("names slot {}, which does not hold the expert", slot),
-                            "the table was made for another layout: eplb-load table makes one for this");
-            }
-        }
-    }
+    const TableFaults faults = table_faults(table, layout);
+    if (!faults.any()) return;
+    throw Error(ErrorCode::input,
+                faults.where.empty() ? "dispatch table" : fmt::format("dispatch table, {}", faults.where), faults.what,
+                "the table was made for another layout: eplb-load table makes one for this");
 }
 
 }  // namespace eplb

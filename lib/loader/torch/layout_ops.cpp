@@ -85,13 +85,14 @@ at::Tensor dispatch_table_op(const at::Tensor& map, std::int64_t experts, std::i
 void require_table_op(const at::Tensor& map, std::int64_t experts, std::int64_t ranks, const at::Tensor& table) {
     const Layout layout = layout_of(map, experts, ranks);
     const Geometry& geometry = layout.geometry();
-    if (table.sizes() != at::IntArrayRef{geometry.ranks, geometry.layers, geometry.experts}) {
-        throw Error(ErrorCode::input, "dispatch table", "its shape is not [R, L, E] of the layout",
-                    "make it for this layout: eplb-load table");
+    if (table.dim() != 3 || table.numel() == 0 || table.size(0) > max_ranks || table.size(1) > max_layers ||
+        table.size(2) > max_experts) {
+        throw Error(ErrorCode::input, "dispatch table", "is not [R, L, E]", "make it for this layout: eplb-load table");
     }
     const at::Tensor slots = as_int64(table);
     const at::IntArrayRef values = values_of(slots);
-    DispatchTable checked(geometry.ranks, geometry.layers, geometry.experts);
+    DispatchTable checked(static_cast<int>(table.size(0)), static_cast<int>(table.size(1)),
+                          static_cast<int>(table.size(2)));
     for (std::size_t index = 0; index < values.size(); ++index) {
         checked.slots[index] = SlotId{values[index] < 0 || values[index] >= geometry.physical_slots()
                                           ? -1

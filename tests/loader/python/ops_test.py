@@ -74,6 +74,9 @@ class Install(unittest.TestCase):
         self.refused("list of 3 tensors for 2 slots", [torch.zeros(3) for _ in range(3)], torch.rand(4, 3), [0, 1])
         shared = torch.rand(2, 3)
         self.refused("shares memory", shared, shared, [1, 0])
+        one = torch.zeros(3)
+        self.refused("two slots share memory", [one, one], torch.rand(4, 3), [0, 1])
+        self.refused("two slots share memory", [torch.zeros(5)[:3], one, one.view(3)], torch.rand(4, 3), [0, 1, 2])
         self.refused("overlaps itself", torch.zeros(1, 3).expand(2, 3), torch.rand(4, 3), [0, 1])
 
     def test_all_tensors_of_a_layer_or_none(self):
@@ -121,6 +124,14 @@ class Permute(unittest.TestCase):
             ops().permute_slots_(["a", "b"], [1, count], [stacked, *listed], source, [])
             self.assertTrue(torch.equal(stacked, wanted_stack))
             self.assertTrue(all(torch.equal(a, b) for a, b in zip(listed, wanted_list)))
+
+    def test_slots_larger_than_a_piece_of_the_copy(self):
+        stacked = torch.randint(0, 255, (3, (9 << 20) + 5), dtype=torch.uint8)
+        wanted = stacked[[1, 2, 0]].clone()
+        ops().permute_slots_(["a"], [1], [stacked], [1, 2, 0], [])
+        self.assertTrue(torch.equal(stacked, wanted))
+        ops().install_(["a"], [1], [stacked], [1], [wanted], [2, 1, 0], [])
+        self.assertTrue(torch.equal(stacked, wanted.flip(0)))
 
     def test_slots_of_different_shapes_are_refused_before_the_first_write(self):
         stacked, listed = torch.arange(2.0), [torch.zeros(2), torch.zeros(3)]

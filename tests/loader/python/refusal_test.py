@@ -122,7 +122,7 @@ class Illegal(unittest.TestCase):
         table = layout_of(2, 1, EXPERTS).dispatch_table("omni", 1)
         model, layout = model_of(0, 1, EXPERTS), layout_of(3, 1, EXPERTS)
         reason = refused(model, layout=layout, rank=0, ranks=1, adapter=GENERIC, table=table)
-        self.assertIn("does not hold the expert", reason)
+        self.assertRegex(reason, r"rank 0, layer 0, expert \d+: slot \d+ holds expert \d+")
 
 
 def another_layout_on_rank_2(rank, ranks):
