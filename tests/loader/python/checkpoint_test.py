@@ -111,6 +111,10 @@ class Bake(Folder):
                 baked = read_checkpoint(self.path("out"))
                 self.assertEqual(set(baked), set(tensors))
                 self.assertTrue(same_bits(logits(tensors, groups), logits(baked, groups)))
+                if groups == 1:
+                    for ranks in (RANKS, EXPERTS):
+                        pairs = zip(run_ranks(ranks, plain, tensors), run_ranks(ranks, plain, baked))
+                        self.assertTrue(all(same_bits(before, after) for before, after in pairs), f"{ranks} ranks")
                 moved = f"model.layers.0.mlp.experts.0.up_proj.weight"
                 self.assertTrue(torch.equal(baked[moved], tensors[moved.replace("experts.0.", f"experts.{int(rows[0, 0])}.")]))
                 # the neighbour that must fail: experts moved, router rows left behind
@@ -134,6 +138,14 @@ class Bake(Folder):
         self.assertEqual(sorted(os.listdir(self.folder)), ["in", "out", "x.json"])
 
 
+def plain(rank, ranks, tensors):
+    """A server without load balancing: expert p in slot p, ranks one after the other."""
+    layout = Layout.linear(moe.LAYERS, EXPERTS, ranks, EXPERTS // ranks)
+    model = moe.Model(tensors, EXPERTS, ranks, layout.slots)
+    model.fill(tensors, layout, rank)
+    return model(tokens_of(rank), lambda layer, ids: ids)
+
+
 def from_files(rank, ranks, folder, kind, slots):
     """Garbage in every slot, then the install from files; float scales, as a checkpoint has them."""
     tensors = moe.checkpoint(EXPERTS)
@@ -155,16 +167,17 @@ class Files(Folder):
     def test_rank_files_and_range_reads_say_what_one_rank_says(self):
         tensors = moe.checkpoint(EXPERTS)
         write_checkpoint(self.path("in"), tensors, 1)
-        for slots in (4, 5, 7):  # redundancy 0, R and 3R
-            rows = moe.random_rows(moe.LAYERS, EXPERTS, RANKS, slots, random.Random(5))
+        # redundancy 0, R and 3R
+        for ranks, slots in ((1, EXPERTS), (RANKS, 4), (RANKS, 5), (RANKS, 7), (EXPERTS, 1), (EXPERTS, 2), (EXPERTS, 4)):
+            rows = moe.random_rows(moe.LAYERS, EXPERTS, ranks, slots, random.Random(5))
             moe.write_layout(self.path("x.json"), rows)
             result = program("slots", self.path("x.json"), "--checkpoint", self.path("in"), "--out", self.path("slots"),
-                             "--ranks", "4", "--allow-no-manifest", "--force")
+                             "--ranks", str(ranks), "--allow-no-manifest", "--force")
             self.assertEqual((result.returncode, result.stderr), (0, ""))
             alone = logits(tensors, 1)
             for kind, folder in (("slots", "slots"), ("checkpoint", "in")):
-                found = run_ranks(RANKS, from_files, self.path(folder), kind, slots)
-                self.assertTrue(same_bits(found[0], alone), f"{kind}, {slots} slots a rank")
+                found = run_ranks(ranks, from_files, self.path(folder), kind, slots)
+                self.assertTrue(same_bits(found[0], alone), f"{kind}, {ranks} ranks, {slots} slots a rank")
 
     def test_rank_files_of_another_layout_are_refused(self):
         write_checkpoint(self.path("in"), moe.checkpoint(EXPERTS), 1)

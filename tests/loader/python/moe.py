@@ -4,6 +4,7 @@ Router with a correction bias and groups, top-k without ties, int8 experts with 
 bits in int64) and offsets, a shared expert. Every expert's output is computed where its slot is, goes back to the
 token's rank and is summed in top-k order, so logits depend on no placement, bit for bit.
 """
+import hashlib
 import json
 import os
 import tempfile
@@ -231,3 +232,18 @@ def admitted(layout, **facts):
                     "redundant_total": layout.ranks * layout.slots - layout.experts}
         admit(result, allow_no_manifest=True, **{**geometry, "quant": "w8a8", "dispatch": "even", **facts})
     return result
+
+
+def write_manifest(path, layout, role):
+    """The manifest of eplb-fit beside a layout file, with made-up counts and scores."""
+    sample = os.path.join(os.environ["EPLB_SOURCE_DIR"], "tests", "apps", "load", "inputs", "legal.manifest.json")
+    with open(sample) as file:
+        manifest = json.load(file)
+    with open(path, "rb") as file:
+        manifest["layout"]["sha256"] = hashlib.sha256(file.read()).hexdigest()
+    manifest["layout"]["map_hash"] = layout.map_hash
+    manifest["layout"]["geometry"] = {**layout.geometry(), "redundant_total": layout.ranks * layout.slots - layout.experts}
+    manifest["scenario"]["role"] = role
+    manifest["layers"] = [None] * layout.layers
+    with open(path[:-len(".json")] + ".manifest.json", "w") as file:
+        json.dump(manifest, file)

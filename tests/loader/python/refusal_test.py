@@ -199,16 +199,34 @@ def slots_are_not_what_they_are_said_to_be(rank, ranks):
     return reason
 
 
-def killed_during_exchange(rank, ranks):
-    """Rank 1 dies after the second layer; nobody else may serve, and all come back in bounded time."""
-    model, original = model_of(rank), group_module.move_layer
-    import eplb_loader.install as install
+def killed_during_exchange(rank, ranks, before_sending):
+    """Rank 1 dies in the second layer, before its slots are sent or right after; nobody else may serve, and all come back
+    in bounded time."""
+    model, original = model_of(rank), group_module.Group.exchange
+    calls = []
     if rank == 1:
-        def die(tensors, plan, group):
-            original(tensors, plan, group)
-            if tensors.layer == 1:
+        def die(group, sends, receives):
+            calls.append(len(sends))
+            if len(calls) == 2 and before_sending:
                 os._exit(1)
-        install.move_layer = die
+            original(group, sends, receives)
+            if len(calls) == 2:
+                os._exit(1)
+        group_module.Group.exchange = die
+    start = time.monotonic()
+    reason = refused(model, layout=layout_of(1), rank=rank, ranks=ranks, adapter=GENERIC)
+    return reason, attest(model).state, time.monotonic() - start
+
+
+def out_of_memory_on_one_rank(rank, ranks):
+    """Rank 2 fails while it prepares the second layer: the others must hear of it instead of waiting for its slots."""
+    model, original = model_of(rank), group_module._Exchange
+    if rank == 2:
+        def fail(tensors, plan, own_rank):
+            if tensors.layer == 1:
+                raise MemoryError("no room for incoming slots")
+            return original(tensors, plan, own_rank)
+        group_module._Exchange = fail
     start = time.monotonic()
     reason = refused(model, layout=layout_of(1), rank=rank, ranks=ranks, adapter=GENERIC)
     return reason, attest(model).state, time.monotonic() - start
@@ -261,12 +279,18 @@ class Ranks(unittest.TestCase):
                      r"layer 0, experts\.w13_weight: expert 0 differs between rank 0 slot 0 and rank 3 slot 1.*nothing was written")
 
     def test_a_rank_killed_during_the_exchange(self):
-        results = run_ranks(RANKS, killed_during_exchange, timeout=15, expect_dead=(1,))
-        self.assertIsNone(results[1])
-        for reason, state, seconds in (result for result in results if result):
-            self.assertRegex(reason, "rank|closed|timed? ?out|peer", reason)
-            self.assertEqual(state, "partly written")
-            self.assertLess(seconds, 60)
+        for before_sending in (True, False):
+            results = run_ranks(RANKS, killed_during_exchange, before_sending, timeout=15, expect_dead=(1,))
+            self.assertIsNone(results[1])
+            for reason, state, seconds in (result for result in results if result):
+                self.assertRegex(reason, "rank|closed|timed? ?out|peer", reason)
+                self.assertEqual(state, "partly written")
+                self.assertLess(seconds, 60)
+
+    def test_a_rank_that_fails_within_the_exchange_does_not_leave_the_others_waiting(self):
+        for reason, state, seconds in run_ranks(RANKS, out_of_memory_on_one_rank, timeout=60):
+            self.assertEqual((reason, state), ("rank 2: no room for incoming slots", "partly written"))
+            self.assertLess(seconds, 40, "the time-out of the process group ended it")
 
     def test_slots_filled_by_the_engine_are_verified(self):
         self.assertEqual(run_ranks(RANKS, loaded_by_the_engine, False), [True] * RANKS)

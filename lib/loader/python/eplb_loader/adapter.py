@@ -66,6 +66,8 @@ class LayerTensors:
 
     def install(self, experts, row):
         """`experts`: a list of tensors per name; slot s becomes a copy of experts[row[s]]."""
+        # One tensor is a stack to the operator, so a single expert is given as a stack of one.
+        experts = [family if len(family) > 1 else [family[0].unsqueeze(0)] for family in experts]
         ops().install_(self.names, self.parts, self.tensors, [len(family) for family in experts],
                        [tensor for family in experts for tensor in family], row, self.raw)
 
