@@ -88,7 +88,7 @@ void check_sum_of_totals(std::span<const CountReport> reports, const CountOption
     }
 }
 
-constexpr std::array<std::string_view, 10> codes{
+constexpr std::array<std::string_view, 10> together_codes{
     "FILES_DISAGREE",   "IDENTICAL_FILES", "REDUCTION_NOT_STATED", "RANK_TWICE",       "RANKS_INCOMPLETE",
     "RANKS_NOT_STATED", "FOREIGN_RANK",    "SMALL_SAMPLE",         "UNEXPECTED_TOTAL", "SUM_TOO_LARGE"};
 
@@ -108,7 +108,7 @@ std::vector<Finding> check_counts_together(std::span<const CountReport> reports,
 }
 
 std::span<const std::string_view> across_files_codes() {
-    return codes;
+    return together_codes;
 }
 
 }  // namespace eplb

@@ -250,12 +250,12 @@ void DispatchSearch::commit() {
 
 void DispatchSearch::run(std::int64_t proposals, const Cooling& cooling, Random random) {
     if (energy_.steps() == 0 || ranks_ == 1) return;
-    constexpr int stages_per_check = 8;  // temperature scale renewed, drift removed, best row kept
+    constexpr int stages_per_look = 8;  // temperature scale renewed, drift removed, best row kept
     constexpr std::uint32_t replica_percent = 5, share_percent = 20;
     const double factor = cooling.factor();
     double k = cooling.first, scale = 0;
     for (int stage = 0; stage < Cooling::stages; ++stage, k *= factor) {
-        if (stage % stages_per_check == 0) {
+        if (stage % stages_per_look == 0) {
             if (stage > 0) keep_if_better();
             scale = std::max(energy_.value() - energy_.floor(), 0.0) / ranks_;
         }
