@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "cli/progress_bar.hpp"
+#include "core/parallel_loop.hpp"
 #include "fit/dispatch_fit.hpp"
 #include "score/balance.hpp"
-#include "score/layer_loop.hpp"
 
 namespace eplb {
 
@@ -64,7 +64,7 @@ FitProblem problem_of(const FitOptions& options, const Counts& counts, std::span
     problem.seed = options.seed;
     problem.threads = options.common.thread_count();
     problem.layers.resize(static_cast<std::size_t>(counts.layers()));
-    for_each_layer(counts.layers(), problem.threads, [&](int layer) {
+    for_each_index(counts.layers(), problem.threads, [&](int layer) {
         problem.layers[static_cast<std::size_t>(layer)] = gather(counts, layer, record_slots);
     });
     problem.progress = cli::progress_bar(what);

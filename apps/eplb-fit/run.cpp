@@ -10,6 +10,7 @@
 #include "cli/app.hpp"
 #include "core/build_info.hpp"
 #include "core/error.hpp"
+#include "core/parallel_loop.hpp"
 #include "evaluation/layout_input.hpp"
 #include "files/digest.hpp"
 #include "files/output.hpp"
@@ -19,7 +20,6 @@
 #include "layout_io/layout_file.hpp"
 #include "provenance.hpp"
 #include "report.hpp"
-#include "score/layer_loop.hpp"
 #include "score/step_bound.hpp"
 
 namespace eplb {
@@ -83,7 +83,7 @@ Replacement replace_current(const FitReport& report, const Subject& current, Lay
 std::vector<double> step_bounds(const FitOptions& options, const Counts& counts, const std::vector<int>& record_slots,
                                 const Geometry& geometry) {
     std::vector<double> bounds(static_cast<std::size_t>(geometry.layers));
-    for_each_layer(geometry.layers, options.common.thread_count(), [&](int layer) {
+    for_each_index(geometry.layers, options.common.thread_count(), [&](int layer) {
         bounds[static_cast<std::size_t>(layer)] =
             step_lower_bound(gather(counts, layer, record_slots), geometry.ranks, geometry.slots_per_rank);
     });

@@ -8,6 +8,7 @@
 #include "check/dispatch_table.hpp"
 #include "check/layout.hpp"
 #include "cli/app.hpp"
+#include "core/parallel_loop.hpp"
 #include "counts_io/libtorch_reader.hpp"
 #include "files/digest.hpp"
 #include "files/mapped_file.hpp"
@@ -67,10 +68,15 @@ FileReport validate_count_file(const std::string& path, const CountOptions& opti
 
 Report validate_counts(const ValidateOptions& options) {
     Report report;
+    const std::vector<std::string>& paths = options.counts.files;
+    report.files.resize(paths.size());
+    for_each_index(static_cast<int>(paths.size()), options.common.thread_count(), [&](int index) {
+        const auto file = static_cast<std::size_t>(index);
+        report.files[file] = validate_count_file(paths[file], options.counts);
+    });
     std::vector<CountReport> decoded;
-    for (const std::string& path : options.counts.files) {
-        report.files.push_back(validate_count_file(path, options.counts));
-        if (report.files.back().counts) decoded.push_back(*report.files.back().counts);
+    for (const FileReport& file : report.files) {
+        if (file.counts) decoded.push_back(*file.counts);
     }
     report.findings = check_counts_together(decoded, options.counts);
     return report;

@@ -6,8 +6,8 @@
 
 #include "check/layout.hpp"
 #include "core/error.hpp"
+#include "core/parallel_loop.hpp"
 #include "score/bounds.hpp"
-#include "score/layer_loop.hpp"
 
 namespace eplb {
 namespace {
@@ -25,7 +25,7 @@ bool covers_every_expert(const Layout& layout) {
 std::vector<double> window_bounds(const Counts& counts, std::span<const int> slots, const Geometry& geometry,
                                   int threads) {
     std::vector<double> bounds(static_cast<std::size_t>(counts.layers()));
-    for_each_layer(counts.layers(), threads, [&](int layer) {
+    for_each_index(counts.layers(), threads, [&](int layer) {
         const std::vector<std::int64_t> totals = gather(counts, layer, slots).expert_totals();
         bounds[static_cast<std::size_t>(layer)] = window_lower_bound(totals, geometry.ranks, geometry.slots_per_rank);
     });

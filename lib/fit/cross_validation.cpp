@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/parallel_loop.hpp"
 #include "core/random.hpp"
 #include "fit/peaks.hpp"
 #include "fit/window.hpp"
-#include "score/layer_loop.hpp"
 
 namespace eplb {
 namespace {
@@ -51,7 +51,7 @@ std::optional<CrossValidation> cross_validate(const FitProblem& problem, const S
     };
     const std::size_t sampled = std::min(fitted.size(), std::clamp(fitted.size() / 3, least_layers, most_layers));
     std::vector<std::optional<Score>> scores(sampled);
-    for_each_layer(static_cast<int>(sampled), problem.threads, [&](int index) {
+    for_each_index(static_cast<int>(sampled), problem.threads, [&](int index) {
         const auto i = static_cast<std::size_t>(index), layer = fitted[i * fitted.size() / sampled];
         const LayerCounts kept = part_of(problem.layers[layer], i % fold_count, fold_count, false);
         const LayerCounts held = part_of(problem.layers[layer], i % fold_count, fold_count, true);

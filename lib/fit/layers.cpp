@@ -4,7 +4,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "score/layer_loop.hpp"
+#include "core/parallel_loop.hpp"
 
 namespace eplb {
 
@@ -15,7 +15,7 @@ void for_each_layer(const FitProblem& problem, const std::function<void(int laye
     std::mutex reporting;
     int done = 0, with_figure = 0;
     double sum = 0;
-    for_each_layer(layers, problem.threads, [&](int layer) {
+    for_each_index(layers, problem.threads, [&](int layer) {
         if (stop) return;
         fit_layer(layer);
         const std::scoped_lock lock(reporting);

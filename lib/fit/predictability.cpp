@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/parallel_loop.hpp"
 #include "fit/solve.hpp"
-#include "score/layer_loop.hpp"
 
 namespace eplb {
 namespace {
@@ -121,7 +121,7 @@ std::optional<double> predictability(std::span<const LayerCounts> layers, int ra
         for (std::size_t i = 0; i < most_slots; ++i) chosen.push_back(filled[i * filled.size() / most_slots]);
     }
     std::vector<Matrix> grams(layers.size());
-    for_each_layer(static_cast<int>(layers.size()), threads, [&](int layer) {
+    for_each_index(static_cast<int>(layers.size()), threads, [&](int layer) {
         const auto l = static_cast<std::size_t>(layer);
         grams[l] = standardised_gram(layers[l], chosen, ranks);
     });

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "core/error.hpp"
-#include "score/layer_loop.hpp"
+#include "core/parallel_loop.hpp"
 
 namespace eplb {
 
@@ -57,7 +57,7 @@ std::vector<LayoutScore> score_layouts(const Counts& counts, std::span<const int
         scores.push_back({std::vector<std::optional<LayerBalance>>(static_cast<std::size_t>(layers)),
                           {layers, slots, std::vector<double>(cells), std::vector<double>(cells)}});
     }
-    for_each_layer(layers, threads, [&](int layer) {
+    for_each_index(layers, threads, [&](int layer) {
         const LayerCounts layer_counts = gather(counts, layer, record_slots);
         for (std::size_t index = 0; index < placements.size(); ++index) {
             const auto& [layout, shares] = placements[index];

@@ -1,11 +1,9 @@
 #include "score/layout_score.hpp"
 
-#include <atomic>
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "score/layer_loop.hpp"
 
 using namespace eplb;
 
@@ -84,20 +82,4 @@ TEST_CASE("the parts of a split: fit, holdout, and both in the order of the file
     CHECK(record_slots_of(split, Part::all) == std::vector{2, 3, 5, 8, 9});
     CHECK(parse_part("holdout") == Part::holdout);
     CHECK_THROWS_AS(parse_part("test"), Error);
-}
-
-TEST_CASE("a loop over layers runs every layer once and throws what the lowest failing layer threw") {
-    std::vector<std::atomic<int>> visits(100);
-    for_each_layer(100, 3, [&](int layer) { ++visits[static_cast<std::size_t>(layer)]; });
-    for (const auto& count : visits) CHECK(count == 1);
-    for (const int threads : {1, 2, 7}) {
-        try {
-            for_each_layer(100, threads, [](int layer) {
-                if (layer % 10 == 7) throw layer;
-            });
-            FAIL("nothing was thrown");
-        } catch (const int layer) {
-            CHECK(layer == 7);
-        }
-    }
 }
