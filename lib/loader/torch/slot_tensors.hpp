@@ -1,6 +1,6 @@
-// The tensors of one layer, slot by slot, and what is done to them: through dispatcher calls, so that the same code runs
-// on an NPU or any other device; tensors of the CPU are copied by the C library. Nothing here reads or writes device
-// memory from the host, except slot_digests, which copies one slot at a time to the host.
+// The tensors of one layer, slot by slot, and what is done to them: through dispatcher calls, so that the same code
+// runs on an NPU or any other device; tensors of the CPU are copied by the C library. Nothing here reads or writes
+// device memory from the host, except slot_digests, which copies one slot at a time to the host.
 #pragma once
 
 #include <ATen/core/Tensor.h>
