@@ -136,9 +136,9 @@ std::vector<Finding> check_layout(const Layout& layout) {
 }
 
 std::vector<std::string_view> layout_codes() {
-    std::vector<std::string_view> codes;
-    for (const LayoutCheck& check : layout_table()) codes.insert(codes.end(), check.codes.begin(), check.codes.end());
-    return codes;
+    std::vector<std::string_view> all;
+    for (const LayoutCheck& check : layout_table()) all.insert(all.end(), check.codes.begin(), check.codes.end());
+    return all;
 }
 
 }  // namespace eplb

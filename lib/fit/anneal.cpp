@@ -9,16 +9,6 @@
 namespace eplb {
 namespace {
 
-// Where in the 256 stages what happens. While it is hot, single random swaps: many are accepted, and a scan would throw
-// all but one away. Then the best swap of a pair of ranks: S^2 swaps at a fifth of the price of each.
-constexpr int first_scan_stage = 77;               // 30 % of the work
-constexpr int stages_per_check = 8;                // temperature scale renewed, drift removed
-constexpr int rebase_stages[] = {40, 88, 152, 8};  // in the order of their use when work is short
-constexpr int first_kept_stage = 128;              // rows met before do not win
-constexpr int rebase_part = 16;                    // a rebase may cost 1/16 of the work
-constexpr int hot_of_1024 = 960;                   // proposals that start at the hottest rank of a random record slot
-constexpr int swaps_per_refresh = 8;               // the sums over the ranks and the hottest ranks are renewed
-
 class Annealer {
   public:
     Annealer(const SlotShares& shares, std::span<const ExpertId> start, int ranks, const AnnealOptions& options)
@@ -54,6 +44,16 @@ class Annealer {
     }
 
   private:
+    // Where in the 256 stages what happens. While it is hot, single random swaps: many are accepted, and a scan would
+    // throw all but one away. Then the best swap of a pair of ranks: S^2 swaps at a fifth of the price of each.
+    static constexpr int first_scan_stage = 77;               // 30 % of the work
+    static constexpr int stages_per_check = 8;                // temperature scale renewed, drift removed
+    static constexpr int rebase_stages[] = {40, 88, 152, 8};  // in the order of their use when work is short
+    static constexpr int first_kept_stage = 128;              // rows met before do not win
+    static constexpr int rebase_part = 16;                    // a rebase may cost 1/16 of the work
+    static constexpr int hot_of_1024 = 960;      // proposals that start at the hottest rank of a random record slot
+    static constexpr int swaps_per_refresh = 8;  // the sums over the ranks and the hottest ranks are renewed
+
     bool rebases_at(int stage) const {
         const auto affordable =
             std::clamp<Work>(options_.work / (rebase_part * costs_.rebase()), 1, std::size(rebase_stages));
