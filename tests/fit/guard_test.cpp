@@ -1,5 +1,6 @@
 #include "fit/guard.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -169,6 +170,48 @@ TEST_CASE("steady slots are not shrunk, wild ones are, and prediction takes it b
     CHECK(factor(wild, 0) < 1);
     CHECK(factor(wild, 0) > 0);
     CHECK(factor(wild, 0.99) == 1);
+}
+
+TEST_CASE("the shrink factor is that of its definition, whatever part of a vector the record slots fill") {
+    Random random(12);
+    const int ranks = 4, experts = 10;
+    const double sharpness = 40, r2 = 0.2, inverse_total = 1e-3;
+    for (const int slots : {1, 2, 7, 8, 11, 17}) {
+        const auto counts = test::bursty_counts(random, slots, experts);
+        std::vector<int> replicas(experts, 1);
+        replicas[3] = 3;
+        std::vector<double> weights;
+        double total = 0, squares = 0;
+        for (int t = 0; t < slots; ++t) total += static_cast<double>(counts.slot_total(t));
+        for (int t = 0; t < slots; ++t) weights.push_back(static_cast<double>(counts.slot_total(t)) / total);
+        for (const double weight : weights) squares += weight * weight;
+        const double freedom = 1 / squares - 1;
+        std::vector<double> means(experts), variances(experts);
+        for (std::size_t e = 0; e < means.size(); ++e) {
+            const auto share = [&](int t) {
+                return static_cast<double>(counts.row(t)[e]) * ranks / static_cast<double>(counts.slot_total(t));
+            };
+            for (int t = 0; t < slots; ++t) means[e] += weights[static_cast<std::size_t>(t)] * share(t);
+            for (int t = 0; t < slots; ++t) {
+                variances[e] += weights[static_cast<std::size_t>(t)] * std::pow(share(t) - means[e], 2);
+            }
+            variances[e] = slots > 1 ? variances[e] / (1 - squares) : 0;
+        }
+        double excess = 0, mean_squares = 0, rank_variance = 0;
+        for (std::size_t e = 0; e < means.size(); ++e) {
+            excess += variances[e] - means[e] * ranks * inverse_total;
+            mean_squares += means[e] * means[e];
+        }
+        const double spread = (freedom * std::max(0.0, excess / mean_squares) + 0.5 * 0.3) / (freedom + 0.5);
+        for (std::size_t e = 0; e < means.size(); ++e) {
+            const double prior = means[e] * ranks * inverse_total + spread * means[e] * means[e];
+            rank_variance += (4 * prior + freedom * variances[e]) / (4 + freedom) / replicas[e] / ranks;
+        }
+        const double expected = 2 * std::sqrt(2 * std::log(ranks)) / (sharpness * std::sqrt((1 - r2) * rank_variance));
+        REQUIRE(expected < 1);
+        CHECK(shrink_factor(slot_shares(counts, ranks), replicas, ranks, sharpness, r2, inverse_total) ==
+              Approx(expected).epsilon(1e-5));
+    }
 }
 
 TEST_CASE("the expected holdout is near what slots drawn in the same way score") {
