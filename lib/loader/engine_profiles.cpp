@@ -45,8 +45,12 @@ constexpr std::array sglang_quantisations{
 
 constexpr std::array vllm_ascend_arguments{
     Argument{"tensor-parallel-size", "tensor-parallel"},
+    Argument{"tp", "tensor-parallel"},
     Argument{"data-parallel-size", "data-parallel"},
+    Argument{"dp", "data-parallel"},
     Argument{"pipeline-parallel-size", "pipeline-parallel"},
+    Argument{"pp", "pipeline-parallel"},
+    Argument{"q", "quant"},
     Argument{"nnodes", "nodes"},
     Argument{"num-redundant-experts", "redundant-total"},
     Argument{"eplb-config.num-redundant-experts", "redundant-total"},

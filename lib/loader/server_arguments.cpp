@@ -86,14 +86,16 @@ class ArgumentReader {
 
     void read_words(const std::vector<std::string>& words) {
         for (std::size_t at = 0; at < words.size(); ++at) {
-            if (!words[at].starts_with("--")) continue;  // the program, or a value of an argument nobody reads
-            std::string argument = words[at].substr(2), value = "true";
+            if (!is_argument(words[at])) continue;  // the program, or a value of an argument nobody reads
+            const bool is_short = !words[at].starts_with("--");
+            std::string argument = words[at].substr(is_short ? 1 : 2), value = "true";
             const std::size_t equals = argument.find('=');
             if (equals != std::string::npos) {
                 value = argument.substr(equals + 1);
                 argument.resize(equals);
             }
             argument = with_dashes(argument);
+            if (is_short && find(argument) == nullptr) continue;  // may be the interpreter's
             if (equals == std::string::npos && at + 1 < words.size() && takes_next(argument, words[at + 1])) {
                 value = words[++at];
             }
@@ -126,7 +128,13 @@ class ArgumentReader {
         if (known != nullptr && find_fact_name(known->fact).kind == FactKind::toggle) {
             return next == "true" || next == "false" || next == "True" || next == "False";
         }
-        return !next.starts_with("--");
+        return !is_argument(next);
+    }
+
+    // "--name" or "-n"; "-1" is a value.
+    static bool is_argument(const std::string& word) {
+        return word.starts_with("--") ||
+               (word.size() > 1 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) != 0);
     }
 
     void take(const std::string& argument, const std::string& value) {

@@ -78,9 +78,9 @@ std::span<const EngineProfile> engine_profiles();
 // Throws Error{usage} that lists the names.
 const EngineProfile& find_engine_profile(std::string_view name);
 
-// Server arguments as a JSON object or as a command line: "--name value", "--name=value" and bare "--switch", words
-// joined by '-' or '_'. A foreign text: what the profile does not know is noted. Throws Error{input} for JSON that does
-// not parse, and for quotes that do not close.
+// Server arguments as a JSON object or as a command line: "--name value", "--name=value", bare "--switch" and known
+// short "-n value", words joined by '-' or '_'. A foreign text: what the profile does not know is noted. Throws
+// Error{input} for JSON that does not parse, and for quotes that do not close.
 void read_server_arguments(const std::string& name, const std::string& text, const EngineProfile& profile,
                            ServerFacts& facts);
 

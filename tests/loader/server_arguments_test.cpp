@@ -52,6 +52,14 @@ TEST_CASE("JSON in an argument of a command line is read too") {
     CHECK(facts.text("layout-path") == "/m.json");
 }
 
+TEST_CASE("short names are read where the engine has them, and are no value of the argument before") {
+    const ServerFacts facts =
+        read("python3 -m vllm serve M --enable-expert-parallel -tp 4 --seed -1 -dp=2", "vllm-ascend");
+    CHECK(facts.number("tensor-parallel") == 4);
+    CHECK(facts.number("data-parallel") == 2);
+    CHECK(facts.notes() == std::vector<std::string>{"serve.sh: 2 arguments not read: enable-expert-parallel, seed"});
+}
+
 TEST_CASE("a switch takes a value only where one follows") {
     CHECK(read("s --enable-eplb false --ep-size 4").flag("enable-eplb") == false);
     CHECK(read("s --enable-eplb --ep-size 4").flag("enable-eplb") == true);
