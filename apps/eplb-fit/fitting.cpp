@@ -34,6 +34,7 @@ namespace {
 
 // The certificate of what whole source ranks as shares cost.
 std::string share_optimum_note(const BalancedFit& balanced, const FitProblem& problem) {
+    const bool step = problem.objective == Objective::step;
     double reached = 0, optimum = 0, worst = 0;
     int layers = 0;
     DispatchContext context;
@@ -45,9 +46,16 @@ std::string share_optimum_note(const BalancedFit& balanced, const FitProblem& pr
             balance(problem.layers[layer], balanced.fit.layout.row(index), shares.row(index), problem.geometry.ranks);
         if (!value) continue;
         ++layers;
-        reached += value->window;
+        const double figure = step ? value->step : value->window;
+        reached += figure;
         optimum += *balanced.share_optimum[layer];
-        worst = std::max(worst, value->window - *balanced.share_optimum[layer]);
+        worst = std::max(worst, figure - *balanced.share_optimum[layer]);
+    }
+    if (step) {
+        return fmt::format(
+            "balanced table, step, fitted record slots: {:.5f} on average; no table for the same replicas is below "
+            "{:.5f} (a max-flow for every record slot)",
+            reached / layers, optimum / layers);
     }
     return fmt::format(
         "balanced table, window, fitted record slots: {:.5f} on average; real-valued shares of the same replicas "
@@ -91,9 +99,7 @@ DispatchedFit fit_as_asked(const FitOptions& options, const Counts& counts, std:
     DispatchContext context;
     context.nodes = options.dispatch.nodes;
     BalancedFit balanced = fit_balanced(problem, context);
-    if (options.objective == Objective::window) {
-        balanced.fit.notes.push_back(share_optimum_note(balanced, problem));
-    }
+    balanced.fit.notes.push_back(share_optimum_note(balanced, problem));
     return {std::move(balanced.fit), std::move(balanced.table)};
 }
 

@@ -18,8 +18,9 @@ FitResult fit_for_rule(const FitProblem& problem, const DispatchModel& model, co
 struct BalancedFit {
     FitResult fit;
     DispatchTable table;  // [R, L, E]
-    // [L] What real-valued shares of the same replicas could reach at best (max/mean, window objective, exact): the
-    // certificate of what whole source ranks cost. Empty for the step objective and for layers without counts.
+    // [L] What no shares of the same replicas are below (max/mean of the objective): the certificate of what whole
+    // source ranks cost. Window: the optimum of real-valued shares, exactly. Step: that of shares chosen anew for every
+    // record slot, a bound that no table need reach. Empty for layers without counts.
     std::vector<std::optional<double>> share_optimum;
 };
 

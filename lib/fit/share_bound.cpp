@@ -131,4 +131,15 @@ double window_share_optimum(std::span<const std::int64_t> totals, std::span<cons
     return static_cast<double>(tokens * ranks) / static_cast<double>(holders) / static_cast<double>(total);
 }
 
+double step_share_optimum(const LayerCounts& counts, std::span<const ExpertId> row, int ranks) {
+    double busiest = 0, total = 0;
+    for (int slot = 0; slot < counts.slots; ++slot) {
+        const auto slot_total = static_cast<double>(counts.slot_total(slot));
+        if (slot_total == 0) continue;
+        busiest += slot_total * window_share_optimum(counts.row(slot), row, ranks);
+        total += slot_total;
+    }
+    return busiest / total;
+}
+
 }  // namespace eplb

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/counts.hpp"
 #include "core/ids.hpp"
 
 namespace eplb {
@@ -12,5 +13,9 @@ namespace eplb {
 // experts to ranks per guess, the guess raised to the quotient of the minimum cut until it is met (Dinkelbach). totals:
 // [E], each below 2^63 / R, not all zero; row: [R*S], covers every expert.
 double window_share_optimum(std::span<const std::int64_t> totals, std::span<const ExpertId> row, int ranks);
+
+// The smallest sum_t max_r load(t, r) / sum_t mean_r load(t, r) when every record slot gets shares of its own: a lower
+// bound for shares that are the same in all of them, as those of a table are. counts: not all zero; row as above.
+double step_share_optimum(const LayerCounts& counts, std::span<const ExpertId> row, int ranks);
 
 }  // namespace eplb

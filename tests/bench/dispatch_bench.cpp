@@ -122,7 +122,8 @@ void report(const Counts& counts, const std::string& objective, const std::strin
     const Layout& layout = fitted.fit.layout;
     const ReplicaShares even_shares = replica_shares(find_dispatch_model("even"), even, {}),
                         shares = shares_by(layout, fitted.table),
-                        round_robin = shares_by(layout, own_then_round_robin(layout));
+                        round_robin = shares_by(layout, own_then_round_robin(layout)),
+                        even_dealt = shares_by(even, own_then_round_robin(even));
     const auto ours = scores(problem.layers, layout, shares), dealt = scores(problem.layers, layout, round_robin);
     int worse = 0;
     for (std::size_t layer = 0; layer < ours.size(); ++layer) {
@@ -136,12 +137,14 @@ void report(const Counts& counts, const std::string& objective, const std::strin
         ++certified;
     }
     fmt::print(
-        R"({{"objective": "{}", "split": "{}", "record_slots": {}, "layers": {}, "even_fit": {:.6f}, "even_held": {:.6f}, )"
+        R"({{"objective": "{}", "split": "{}", "record_slots": {}, "layers": {}, "even_fit": {:.6f}, "even_held": {:.6f}, "even_dealt_fit": {:.6f}, "even_dealt_held": {:.6f}, )"
         R"("fit": {:.6f}, "fit_worst": {:.6f}, "held": {:.6f}, "round_robin_fit": {:.6f}, "worse_layers": {}, )"
         R"("certificate": {:.6f}, "even_ms": {:.3f}, "balanced_ms": {:.3f}}})",
         objective, split_name, split.fit.size(), layers,
         spread_of(scores(problem.layers, even, even_shares), value).mean,
-        spread_of(scores(held, even, even_shares), value).mean, spread_of(ours, value).mean,
+        spread_of(scores(held, even, even_shares), value).mean,
+        spread_of(scores(problem.layers, even, even_dealt), value).mean,
+        spread_of(scores(held, even, even_dealt), value).mean, spread_of(ours, value).mean,
         spread_of(ours, value).worst, spread_of(scores(held, layout, shares), value).mean, spread_of(dealt, value).mean,
         worse, certified > 0 ? certificate / certified : 0, even_ms / layers, balanced_ms / layers);
     fmt::print("\n");

@@ -121,6 +121,14 @@ TEST_CASE("the real-valued optimum is that of the tightest set of experts") {
     }
 }
 
+TEST_CASE("the bound for the step value is the mean of the slots' own optima, weighted by what they hold") {
+    // Row 0 1 | 0 2 as {0, 1}, {0, 2}. First slot: expert 0 evens out 30 + 10 and 20: 30 a rank. Second: expert 2
+    // alone.
+    const LayerCounts counts{3, 3, {30, 10, 20, 0, 0, 0, 0, 0, 40}};
+    const auto row = row_of({0, 1, 0, 2});
+    CHECK(step_share_optimum(counts, row, 2) == Approx((30.0 + 40.0) / (30.0 + 20.0)));
+}
+
 TEST_CASE("the predicted change of the energy is never below the true one") {
     const Geometry geometry{1, 20, 6, 4};
     Random random(8);
@@ -245,7 +253,7 @@ TEST_CASE("balanced: legal, a table for the layout, no worse than round robin on
             const LayerBalance theirs = scored(problem, fit.fit.layout, round_robin, layer);
             if (objective == Objective::step) {
                 CHECK(ours.step <= theirs.step);
-                CHECK(!fit.share_optimum[static_cast<std::size_t>(layer)]);
+                CHECK(ours.step >= fit.share_optimum[static_cast<std::size_t>(layer)].value() - 1e-12);
             } else {
                 CHECK(ours.window <= theirs.window);
                 CHECK(ours.window >= fit.share_optimum[static_cast<std::size_t>(layer)].value() - 1e-12);
@@ -264,6 +272,35 @@ TEST_CASE("balanced: legal, a table for the layout, no worse than round robin on
         }
         CHECK(own > holders * 95 / 100);
     }
+}
+
+TEST_CASE("balanced: where the slots predict nothing a search cannot pay, and the even fit is dealt in turn") {
+    const Geometry geometry{8, 96, 32, 4};
+    FitProblem problem;
+    problem.geometry = geometry;
+    Random random(9);
+    for (int layer = 0; layer < geometry.layers; ++layer) {
+        LayerCounts& counts = problem.layers.emplace_back(LayerCounts{8, geometry.experts, {}});
+        for (int i = 0; i < counts.slots * counts.experts; ++i) counts.values.push_back(random.below(1000));
+    }
+    problem.objective = Objective::step;
+    problem.effort = Effort::fast;
+    const BalancedFit fit = fit_balanced(problem, {});
+    CHECK(fit.fit.layout == eplb::fit(find_fit_policy("search"), problem).layout);
+    const bool said = std::ranges::any_of(
+        fit.fit.notes, [](const std::string& note) { return note.find("dealt in turn") != std::string::npos; });
+    CHECK(said);
+
+    // The same slots again and again predict each other.
+    for (LayerCounts& counts : problem.layers) {
+        for (int slot = 1; slot < counts.slots; ++slot) {
+            std::copy_n(counts.values.begin(), counts.experts, counts.values.begin() + slot * counts.experts);
+        }
+    }
+    const BalancedFit searched = fit_balanced(problem, {});
+    const Layout even = eplb::fit(find_fit_policy("search"), problem).layout;
+    CHECK(!(searched.fit.layout == even));
+    CHECK(mean_step(problem, searched.fit.layout, shares_of(searched)) < 1.01);
 }
 
 TEST_CASE("fits for a dispatch do not depend on the threads, and a layer without counts gets the trivial row") {
