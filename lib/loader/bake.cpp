@@ -287,8 +287,8 @@ CheckpointRecord bake_checkpoint(const Checkpoint& checkpoint, const ModelFamily
     CheckpointRecord record = start_record("bake", checkpoint, family, layout);
     note_draft_layers(index, record);
     if (!checkpoint.left_out().empty()) {
-        record.notes.push_back(
-            fmt::format("not named by the index and left out: {}", fmt::join(checkpoint.left_out(), ", ")));
+        record.notes.push_back(fmt::format("left out, folders and files that the index does not name: {}",
+                                           fmt::join(checkpoint.left_out(), ", ")));
     }
 
     OutputFolder folder(out, force);

@@ -16,11 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> files_of(const std::string& folder) {
+// Base names, ascending: of the regular files, or of everything else (folders).
+std::vector<std::string> names_in(const std::string& folder, bool files) {
     std::vector<std::string> names;
     std::error_code failed;
     for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
-        if (entry.is_regular_file()) names.push_back(entry.path().filename().string());
+        if (entry.is_regular_file() == files) names.push_back(entry.path().filename().string());
     }
     if (failed) throw Error(ErrorCode::input, folder, failed.message(), "name the folder of a checkpoint");
     std::sort(names.begin(), names.end());
@@ -148,7 +149,8 @@ class ExpertCollector {
 Checkpoint Checkpoint::open(const std::string& folder) {
     Checkpoint result;
     result.folder_ = folder;
-    for (const std::string& name : files_of(folder)) {
+    result.left_out_ = names_in(folder, false);
+    for (const std::string& name : names_in(folder, true)) {
         if (name.ends_with(".safetensors")) {
             result.names_.push_back(name);
         } else if (name == checkpoint_index_name) {

@@ -27,7 +27,8 @@ class Checkpoint {
     const std::vector<SafetensorsFile>& shards() const { return shards_; }            // in the order of their names
     const std::string& shard_name(std::size_t shard) const { return names_[shard]; }  // base name
     const std::vector<std::string>& other_files() const { return other_files_; }      // base names, ascending
-    const std::vector<std::string>& left_out() const { return left_out_; }  // safetensors files the index does not name
+    // What is no part of it: folders, and safetensors files that the index does not name.
+    const std::vector<std::string>& left_out() const { return left_out_; }
     bool has_index() const { return has_index_; }
     const std::string& index_text() const { return index_text_; }
 

@@ -126,6 +126,21 @@ TEST_CASE("after bake expert p is what expert map[p] was, with its scale, its ro
         CHECK(file.sha256 == sha256_hex(std::string_view(content_of(out + "/" + file.name))));
     }
     CHECK(record.files.size() == 5);
+    CHECK(record.notes.empty());
+}
+
+TEST_CASE("what is not taken into the baked checkpoint is noted") {
+    const SmallCheckpoint small;
+    small.open();
+    std::filesystem::create_directory(small.folder.file("in/original"));
+    small.folder.write("in/original/params.json", std::string_view("{}"));
+    small.folder.write("in/consolidated.safetensors", shard_of(small.first));
+    const CheckpointRecord record =
+        bake_checkpoint(Checkpoint::open(small.folder.file("in")), find_model_family("deepseek-v4"),
+                        layout_of({2, 4, 2, 2}, {2, 0, 3, 1, 1, 2, 0, 3}), small.folder.file("out"), false, {});
+    REQUIRE(record.notes.size() == 1);
+    CHECK_THAT(record.notes[0], Catch::Contains("original, consolidated.safetensors"));
+    CHECK_FALSE(std::filesystem::exists(small.folder.file("out/original")));
 }
 
 TEST_CASE("slots writes each rank's experts stacked in slot order, replicas too") {
