@@ -115,13 +115,23 @@ def legal_rows(layers, experts, ranks, slots, seed):
     return moe.random_rows(layers, experts, ranks, slots, random.Random(seed))
 
 
+# A process starts with the peak memory of the one that made it, so a small interpreter starts the program.
+MEASURE = """
+import os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+print(os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+"""
+
+
 def child(command):
     """CPU seconds and peak memory in MB of a program."""
-    process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    if os.waitstatus_to_exitcode(status) != 0:
-        sys.exit(f"{command} ended with {os.waitstatus_to_exitcode(status)}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    command = [str(part) for part in command]
+    code, seconds, peak = subprocess.run([sys.executable, "-S", "-c", MEASURE, *command], stdout=subprocess.PIPE, check=True,
+                                         text=True).stdout.split()
+    if code != "0":
+        sys.exit(f"{command} ended with {code}")
+    return float(seconds), float(peak) / 1024
 
 
 def bench_check(options):
@@ -211,7 +221,8 @@ def remember(folder):
 
 
 def bench_checkpoint(options):
-    """The reference does the same work with the tools of the system, file by file: cp, sha256sum of the copy, fsync."""
+    """The reference does the same work with the tools of the system, file by file: cp, SHA-256 of the copy by the same
+    libcrypto (sha256sum of coreutils is several times slower where it is built without), fsync."""
     import moe
 
     program = options.build / "apps/eplb-load/eplb-load"
@@ -222,7 +233,7 @@ def bench_checkpoint(options):
         moe.write_layout(folder / "bake.json", legal_rows(layers, experts, 4, experts // 4, 1))
         moe.write_layout(folder / "slots.json", legal_rows(layers, experts, 4, experts // 4 + 1, 1))
         common = ["--checkpoint", folder / "in", "--out", folder / "out", "--ranks", 4, "--allow-no-manifest"]
-        script = f'cd "{folder}/in" && mkdir ../out && for f in *; do cp --reflink=never "$f" ../out/ && sha256sum "../out/$f" && sync "../out/$f" || exit 1; done'
+        script = f'cd "{folder}/in" && mkdir ../out && for f in *; do cp --reflink=never "$f" ../out/ && openssl dgst -sha256 "../out/$f" && sync "../out/$f" || exit 1; done'
         arms = {"reference": ["sh", "-c", script],
                 "bake": [program, "bake", folder / "bake.json", *common],
                 "slots": [program, "slots", folder / "slots.json", *common]}
@@ -242,7 +253,7 @@ def bench_checkpoint(options):
             rows.append([state, *(f"{medians[arm]:.0f}" for arm in arms),
                          *(f"**{medians[arm] / medians['reference']:.2f}**" for arm in ("bake", "slots"))])
         table(f"{checkpoint.bytes / 1e9:.2f} GB, MB/s on the clock; the source's bytes before each run:",
-              ["source", "cp + sha256sum + fsync", "`bake`", "`slots`", "bake / reference", "slots / reference"], rows)
+              ["source", "cp + sha256 + fsync", "`bake`", "`slots`", "bake / reference", "slots / reference"], rows)
         largest = checkpoint.LARGEST / 2**20
         table(f"Peak memory (largest tensor {largest:.0f} MB, so the bound is {largest + 256:.0f} MB):", ["", "MB"],
               [[f"`{arm}`", f"{memory[arm]:.0f}"] for arm in ("bake", "slots")])
