@@ -158,8 +158,8 @@ FitOptions parse_options(int argc, char** argv) {
             refuse(fmt::format("--dispatch goes with --policy search, not with {}", policy), "drop one of the two");
         }
         if (options.current) {
-            refuse("--current does not go with --dispatch: its rows and ranks are named for the even split",
-                   "fit without --current");
+            refuse("--current does not go with --dispatch: naming ranks after it changes what a rule sends where",
+                   "fit without --current, then count what moves with eplb-load check --current");
         }
     }
     options.objective = objective.value_or(default_objective);
