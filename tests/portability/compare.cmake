@@ -12,7 +12,7 @@ file(MAKE_DIRECTORY ${BUILD}/headers)
 foreach(package fmt eigen3)
   file(CREATE_LINK /usr/include/${package} ${BUILD}/headers/${package} SYMBOLIC)
 endforeach()
-run(${CMAKE_COMMAND} -S ${SOURCE}/tests/portability/aarch64 -B ${BUILD} -G Ninja -DCMAKE_BUILD_TYPE=None
+run(${CMAKE_COMMAND} -S ${SOURCE}/tests/portability/aarch64 -B ${BUILD} -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_UNITY_BUILD=ON
     -DCMAKE_TOOLCHAIN_FILE=${SOURCE}/cmake/aarch64.cmake "-DHEADERS=${BUILD}/headers\;${BUILD}/headers/eigen3")
 run(${CMAKE_COMMAND} --build ${BUILD})
 execute_process(COMMAND ${NATIVE} OUTPUT_VARIABLE native COMMAND_ERROR_IS_FATAL ANY)
