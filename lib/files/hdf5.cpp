@@ -63,7 +63,7 @@ std::string library_reason() {
     return reason.empty() ? "no reason given" : reason;
 }
 
-[[noreturn]] void fail(std::string_view finding, std::string where, std::string what, std::string hint = "") {
+[[noreturn]] void fail_hdf5(std::string_view finding, std::string where, std::string what, std::string hint = "") {
     throw Error(ErrorCode::input, std::move(where), std::move(what), std::move(hint)).as_finding(finding);
 }
 
@@ -71,10 +71,10 @@ std::string library_reason() {
     const std::string reason = library_reason();
     const bool cut = reason.find("truncated") != std::string::npos;
     const bool checksum = reason.find("Fletcher32") != std::string::npos;
-    fail(cut        ? "TRUNCATED"
-         : checksum ? "CRC_MISMATCH"
-                    : "MALFORMED",
-         std::move(where), fmt::format("{}: {}", what, reason), "dump or copy the file again");
+    fail_hdf5(cut        ? "TRUNCATED"
+              : checksum ? "CRC_MISMATCH"
+                         : "MALFORMED",
+              std::move(where), fmt::format("{}: {}", what, reason), "dump or copy the file again");
 }
 
 struct Candidate {
@@ -119,15 +119,15 @@ std::string choose(const std::vector<Candidate>& candidates, const std::optional
     if (wanted) {
         const std::string path = wanted->starts_with('/') ? *wanted : "/" + *wanted;
         if (listed(path)) return path;
-        fail("NOT_A_COUNT_FILE", "", fmt::format("has no data set {}", path),
-             fmt::format("it has: {}", fmt::join(all, ", ")));
+        fail_hdf5("NOT_A_COUNT_FILE", "", fmt::format("has no data set {}", path),
+                  fmt::format("it has: {}", fmt::join(all, ", ")));
     }
     if (listed(preferred)) return preferred;
     if (fitting.size() == 1) return fitting[0];
-    fail("NOT_A_COUNT_FILE", "",
-         fitting.empty() ? fmt::format("has neither {} nor an integer data set with three axes", preferred)
-                         : fmt::format("has {} integer data sets with three axes", fitting.size()),
-         fmt::format("--dataset KEY names one; it has: {}", fmt::join(all, ", ")));
+    fail_hdf5("NOT_A_COUNT_FILE", "",
+              fitting.empty() ? fmt::format("has neither {} nor an integer data set with three axes", preferred)
+                              : fmt::format("has {} integer data sets with three axes", fitting.size()),
+              fmt::format("--dataset KEY names one; it has: {}", fmt::join(all, ", ")));
 }
 
 struct MemoryType {
@@ -159,27 +159,27 @@ MemoryType memory_type(hid_t type, const std::string& path) {
     }
     if (kind == H5T_FLOAT && size <= 4) return {DType::float32, H5T_NATIVE_FLOAT};
     if (kind == H5T_FLOAT && size == 8) return {DType::float64, H5T_NATIVE_DOUBLE};
-    fail("UNSUPPORTED_TYPE", path, fmt::format("its type of {} bytes is no number type", size),
-         "save it with .astype(\"int64\")");
+    fail_hdf5("UNSUPPORTED_TYPE", path, fmt::format("its type of {} bytes is no number type", size),
+              "save it with .astype(\"int64\")");
 }
 
 // A data set may claim any size: what it stores bounds what is worth reading.
 std::size_t checked_size(hid_t data_set, const std::vector<std::int64_t>& shape, DType dtype, const std::string& path) {
     const Handle creation(H5Dget_create_plist(data_set), H5Pclose);
     if (H5Pget_layout(creation) == H5D_VIRTUAL || H5Pget_external_count(creation) > 0) {
-        fail("UNSUPPORTED_FILE", path, "keeps its values in other files", "copy them into one file with h5repack");
+        fail_hdf5("UNSUPPORTED_FILE", path, "keeps its values in other files", "copy them into one file with h5repack");
     }
     Tensor tensor;
     tensor.shape = shape;
     std::int64_t size = 0;
     if (__builtin_mul_overflow(tensor.numel(), static_cast<std::int64_t>(size_of(dtype)), &size)) {
-        fail("BAD_GEOMETRY", path, fmt::format("shape [{}] is absurd", fmt::join(shape, ", ")));
+        fail_hdf5("BAD_GEOMETRY", path, fmt::format("shape [{}] is absurd", fmt::join(shape, ", ")));
     }
     constexpr std::uint64_t max_ratio = 1032, free_size = std::uint64_t{1} << 26;  // deflate's limit; small data sets
     const std::uint64_t stored = H5Dget_storage_size(data_set);
     if (static_cast<std::uint64_t>(size) > free_size && static_cast<std::uint64_t>(size) / max_ratio > stored) {
-        fail("BAD_GEOMETRY", path,
-             fmt::format("{} stored bytes cannot hold shape [{}]", stored, fmt::join(shape, ", ")));
+        fail_hdf5("BAD_GEOMETRY", path,
+                  fmt::format("{} stored bytes cannot hold shape [{}]", stored, fmt::join(shape, ", ")));
     }
     return static_cast<std::size_t>(size);
 }
@@ -240,8 +240,9 @@ Hdf5DataSet read_hdf5(const std::shared_ptr<const MappedFile>& file, const std::
                       const std::string& preferred) {
     constexpr std::size_t smallest_superblock = 48;
     if (file->bytes().size() < smallest_superblock) {
-        fail("TRUNCATED", "", fmt::format("the file has {} bytes and ends inside its superblock", file->bytes().size()),
-             "dump or copy the file again");
+        fail_hdf5("TRUNCATED", "",
+                  fmt::format("the file has {} bytes and ends inside its superblock", file->bytes().size()),
+                  "dump or copy the file again");
     }
     const auto memory = std::make_shared<SharedMemory>();
     ChildLimits limits;
@@ -256,13 +257,13 @@ Hdf5DataSet read_hdf5(const std::shared_ptr<const MappedFile>& file, const std::
     });
     const std::vector<std::string> parts = split(result.answer, separator);
     if (result.finished && parts.size() == 5 && parts[0] == "error") {
-        fail(parts[1].empty() ? "MALFORMED" : parts[1], parts[2], parts[3], parts[4]);
+        fail_hdf5(parts[1].empty() ? "MALFORMED" : parts[1], parts[2], parts[3], parts[4]);
     }
     if (!result.finished || parts.size() != 4 || parts[0] != "data") {
-        fail("MALFORMED", "",
-             result.signal ? fmt::format("the HDF5 library died of signal {} reading it", result.signal)
-                           : "the HDF5 library gave up reading it",
-             "the file is damaged: dump or copy it again");
+        fail_hdf5("MALFORMED", "",
+                  result.signal ? fmt::format("the HDF5 library died of signal {} reading it", result.signal)
+                                : "the HDF5 library gave up reading it",
+                  "the file is damaged: dump or copy it again");
     }
     Hdf5DataSet data_set{parts[1], {}};
     Tensor& tensor = data_set.tensor;

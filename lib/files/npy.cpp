@@ -21,7 +21,7 @@ constexpr std::string_view magic = "\x93NUMPY";
 constexpr std::size_t max_header = 1 << 16;  // numpy itself writes at most a few hundred bytes
 constexpr std::size_t max_axes = 32;         // numpy's own limit
 
-[[noreturn]] void fail(std::string_view finding, std::size_t byte, std::string what, std::string hint = "") {
+[[noreturn]] void fail_npy(std::string_view finding, std::size_t byte, std::string what, std::string hint = "") {
     throw Error(ErrorCode::input, fmt::format("byte {}", byte), std::move(what), std::move(hint)).as_finding(finding);
 }
 
@@ -70,7 +70,7 @@ class HeaderParser {
 
   private:
     [[noreturn]] void fail_here(std::string_view finding, std::string what) {
-        fail(finding, offset_ + position_, std::move(what));
+        fail_npy(finding, offset_ + position_, std::move(what));
     }
     char peek() {
         while (position_ < text_.size() && (text_[position_] == ' ' || text_[position_] == '\n')) ++position_;
@@ -155,8 +155,9 @@ void set_type(Tensor& tensor, std::string_view descr, std::size_t byte) {
         }
     }
     const bool object = descr.find('O') != std::string_view::npos;
-    fail("UNSUPPORTED_TYPE", byte, fmt::format("type \"{}\" is no number type", descr),
-         object ? "an object array is a pickle: save it with .astype(\"int64\")" : "save it with .astype(\"int64\")");
+    fail_npy(
+        "UNSUPPORTED_TYPE", byte, fmt::format("type \"{}\" is no number type", descr),
+        object ? "an object array is a pickle: save it with .astype(\"int64\")" : "save it with .astype(\"int64\")");
 }
 
 std::size_t read_little(std::span<const std::byte> bytes) {
@@ -198,15 +199,15 @@ bool looks_like_npy(std::span<const std::byte> bytes) {
 
 Tensor read_npy(const std::shared_ptr<const MappedFile>& file) {
     const std::span<const std::byte> bytes = file->bytes();
-    if (!looks_like_npy(bytes)) fail("MALFORMED", 0, "does not begin as a .npy file");
-    if (bytes.size() < 12) fail("TRUNCATED", bytes.size(), "the file ends inside the .npy header");
+    if (!looks_like_npy(bytes)) fail_npy("MALFORMED", 0, "does not begin as a .npy file");
+    if (bytes.size() < 12) fail_npy("TRUNCATED", bytes.size(), "the file ends inside the .npy header");
     const int version = std::to_integer<int>(bytes[6]);
-    if (version < 1 || version > 3) fail("MALFORMED", 6, fmt::format("unknown .npy version {}", version));
+    if (version < 1 || version > 3) fail_npy("MALFORMED", 6, fmt::format("unknown .npy version {}", version));
     const std::size_t length_bytes = version == 1 ? 2 : 4, header_at = 8 + length_bytes;
     const std::size_t length = read_little(bytes.subspan(8, length_bytes));
-    if (length > max_header) fail("MALFORMED", 8, fmt::format("a header of {} bytes is absurd", length));
+    if (length > max_header) fail_npy("MALFORMED", 8, fmt::format("a header of {} bytes is absurd", length));
     if (bytes.size() - header_at < length) {
-        fail("TRUNCATED", bytes.size(), fmt::format("the file ends inside its header of {} bytes", length));
+        fail_npy("TRUNCATED", bytes.size(), fmt::format("the file ends inside its header of {} bytes", length));
     }
     const Header header = HeaderParser(file->text().substr(header_at, length), header_at).parse();
 
@@ -215,19 +216,19 @@ Tensor read_npy(const std::shared_ptr<const MappedFile>& file) {
     tensor.shape = header.shape;
     std::int64_t size = 0;
     if (__builtin_mul_overflow(tensor.numel(), static_cast<std::int64_t>(size_of(tensor.dtype)), &size)) {
-        fail("BAD_GEOMETRY", header_at, fmt::format("shape [{}] is absurd", fmt::join(tensor.shape, ", ")));
+        fail_npy("BAD_GEOMETRY", header_at, fmt::format("shape [{}] is absurd", fmt::join(tensor.shape, ", ")));
     }
     const std::size_t data_at = header_at + length, held = bytes.size() - data_at;
     const auto needed = static_cast<std::size_t>(size);
     if (held < needed) {
-        fail("TRUNCATED", bytes.size(),
-             fmt::format("the file has {} bytes, {} [{}] needs {}", bytes.size(), name_of(tensor.dtype),
-                         fmt::join(tensor.shape, ", "), data_at + needed),
-             "copy or save it again");
+        fail_npy("TRUNCATED", bytes.size(),
+                 fmt::format("the file has {} bytes, {} [{}] needs {}", bytes.size(), name_of(tensor.dtype),
+                             fmt::join(tensor.shape, ", "), data_at + needed),
+                 "copy or save it again");
     }
     if (held > needed) {
-        fail("BAD_GEOMETRY", data_at + needed, fmt::format("{} bytes follow the array", held - needed),
-             "a .npy file holds one array: save each into its own file");
+        fail_npy("BAD_GEOMETRY", data_at + needed, fmt::format("{} bytes follow the array", held - needed),
+                 "a .npy file holds one array: save each into its own file");
     }
     tensor.strides = tensor.contiguous_strides();
     if (header.fortran_order) {

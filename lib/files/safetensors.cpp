@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t length_bytes = 8;
 constexpr std::uint64_t max_header_bytes = 100'000'000;  // the reference reader's limit
-constexpr std::size_t max_axes = 64;
+constexpr std::size_t max_tensor_axes = 64;
 
 struct ElementType {
     std::string_view name;
@@ -41,7 +41,7 @@ SafetensorsEntry read_entry(std::string_view name, const JsonValue& value) {
     value.allow_keys(keys);
     SafetensorsEntry entry{std::string(name), std::string(value.at("dtype").as_string()), {}, 0, 0};
     const JsonValue shape = value.at("shape"), offsets = value.at("data_offsets");
-    if (shape.size() > max_axes) malformed(shape.path(), fmt::format("{} axes", shape.size()));
+    if (shape.size() > max_tensor_axes) malformed(shape.path(), fmt::format("{} axes", shape.size()));
     for (const JsonValue extent : shape.elements()) entry.shape.push_back(extent.as_integer(0, most));
     std::vector<std::uint64_t> ends;
     if (offsets.size() != 2) malformed(offsets.path(), "is not a begin and an end");

@@ -22,7 +22,7 @@ constexpr std::uint16_t flag_encrypted = 1, flag_utf8 = 0x800;
 constexpr std::size_t max_members = 1 << 16;  // a count file has fewer than ten
 constexpr std::size_t alignment = 64;
 
-[[noreturn]] void fail(std::string_view finding, std::uint64_t byte, std::string what, std::string hint = "") {
+[[noreturn]] void fail_zip(std::string_view finding, std::uint64_t byte, std::string what, std::string hint = "") {
     throw Error(ErrorCode::input, fmt::format("byte {}", byte), std::move(what), std::move(hint)).as_finding(finding);
 }
 
@@ -60,12 +60,12 @@ std::size_t find_end_record(std::span<const std::byte> file) {
         std::find_if(file.rbegin(), file.rend(), [](std::byte byte) { return byte != std::byte{0}; }) - file.rbegin());
     constexpr std::size_t telling = 512;  // fewer zeros may be the counts themselves
     if (zeros >= telling) {
-        fail("TRUNCATED", file.size() - zeros,
-             fmt::format("the last {} of {} bytes are zero and the zip end record is missing", zeros, file.size()),
-             "the file was reserved but not written whole, as on a full disk: dump or copy it again");
+        fail_zip("TRUNCATED", file.size() - zeros,
+                 fmt::format("the last {} of {} bytes are zero and the zip end record is missing", zeros, file.size()),
+                 "the file was reserved but not written whole, as on a full disk: dump or copy it again");
     }
-    fail("TRUNCATED", file.size(), fmt::format("the file has {} bytes and no zip end record", file.size()),
-         "the save or copy was cut short: dump or copy it again");
+    fail_zip("TRUNCATED", file.size(), fmt::format("the file has {} bytes and no zip end record", file.size()),
+             "the save or copy was cut short: dump or copy it again");
 }
 
 struct Directory {
@@ -77,26 +77,26 @@ Directory find_directory(std::span<const std::byte> file) {
     Directory directory{u32(file, end_at + 16), u32(file, end_at + 12), u16(file, end_at + 10)};
     std::uint64_t limit = end_at;
     if (u16(file, end_at + 4) != 0 || u16(file, end_at + 6) != 0) {
-        fail("UNSUPPORTED_FILE", end_at, "the archive is one part of several");
+        fail_zip("UNSUPPORTED_FILE", end_at, "the archive is one part of several");
     }
     if (end_at >= locator64_size && u32(file, end_at - locator64_size) == locator64_signature) {
         const std::uint64_t at = u64(file, end_at - locator64_size + 8);
         if (at > end_at - locator64_size || end_at - locator64_size - at < end64_size ||
             u32(file, static_cast<std::size_t>(at)) != end64_signature) {
-            fail("MALFORMED", end_at - locator64_size, fmt::format("the zip64 end record is not at byte {}", at));
+            fail_zip("MALFORMED", end_at - locator64_size, fmt::format("the zip64 end record is not at byte {}", at));
         }
         const auto end64_at = static_cast<std::size_t>(at);
         directory = {u64(file, end64_at + 48), u64(file, end64_at + 40), u64(file, end64_at + 32)};
         limit = at;
     }
     if (directory.at > limit || limit - directory.at < directory.size) {
-        fail(
+        fail_zip(
             "MALFORMED", end_at,
             fmt::format("a directory of {} bytes at byte {} does not fit into the file", directory.size, directory.at));
     }
     if (directory.members > max_members || directory.members * directory_size > directory.size) {
-        fail("MALFORMED", end_at,
-             fmt::format("{} members in a directory of {} bytes are absurd", directory.members, directory.size));
+        fail_zip("MALFORMED", end_at,
+                 fmt::format("{} members in a directory of {} bytes are absurd", directory.members, directory.size));
     }
     return directory;
 }
@@ -112,7 +112,7 @@ void apply_zip64(ZipMember& member, std::span<const std::byte> extra, std::uint6
             std::span<const std::byte> field = extra.subspan(4, size);
             for (std::uint64_t* value : {&member.size, &member.compressed_size, &member.header_at}) {
                 if (*value != elsewhere) continue;
-                if (field.size() < 8) fail("MALFORMED", record_at, "the zip64 field is too short");
+                if (field.size() < 8) fail_zip("MALFORMED", record_at, "the zip64 field is too short");
                 *value = u64(field, 0);
                 field = field.subspan(8);
             }
@@ -120,7 +120,7 @@ void apply_zip64(ZipMember& member, std::span<const std::byte> extra, std::uint6
         }
         extra = extra.subspan(4 + size);
     }
-    fail("MALFORMED", record_at, "the zip64 field is missing");
+    fail_zip("MALFORMED", record_at, "the zip64 field is missing");
 }
 
 class Inflater {
@@ -183,11 +183,11 @@ ZipArchive::ZipArchive(std::shared_ptr<const MappedFile> file) : file_(std::move
     std::unordered_set<std::string_view> names;
     for (std::uint64_t index = 0; index < directory.members; ++index) {
         if (end - at < directory_size || u32(bytes, at) != directory_signature) {
-            fail("MALFORMED", at, fmt::format("member {} of the zip directory is damaged", index));
+            fail_zip("MALFORMED", at, fmt::format("member {} of the zip directory is damaged", index));
         }
         const std::size_t name_size = u16(bytes, at + 28), extra_size = u16(bytes, at + 30);
         const std::size_t record_size = directory_size + name_size + extra_size + u16(bytes, at + 32);
-        if (end - at < record_size) fail("MALFORMED", at, "a record of the zip directory is cut");
+        if (end - at < record_size) fail_zip("MALFORMED", at, "a record of the zip directory is cut");
         ZipMember member;
         member.name = text_of(bytes.subspan(at + directory_size, name_size));
         member.flags = u16(bytes, at + 8);
@@ -199,7 +199,7 @@ ZipArchive::ZipArchive(std::shared_ptr<const MappedFile> file) : file_(std::move
         apply_zip64(member, bytes.subspan(at + directory_size + name_size, extra_size), at);
         // Readers differ in which of two members of one name they take: none of them is right.
         if (!names.insert(member.name).second) {
-            fail("MALFORMED", at, fmt::format("member \"{}\" stands twice in the archive", member.name));
+            fail_zip("MALFORMED", at, fmt::format("member \"{}\" stands twice in the archive", member.name));
         }
         members_.push_back(member);
         at += record_size;
@@ -217,56 +217,57 @@ std::span<const std::byte> ZipArchive::raw_bytes(const ZipMember& member) const 
     const auto at = static_cast<std::size_t>(std::min<std::uint64_t>(member.header_at, before.size()));
     const ZipLocalHeader header = read_local_header(before, at);
     if (header.name != member.name) {
-        fail("MALFORMED", member.header_at, fmt::format("member \"{}\" does not begin here", member.name));
+        fail_zip("MALFORMED", member.header_at, fmt::format("member \"{}\" does not begin here", member.name));
     }
     if (before.size() - header.data_at < member.compressed_size) {
-        fail("MALFORMED", header.data_at,
-             fmt::format("member \"{}\" of {} bytes reaches into the zip directory", member.name,
-                         member.compressed_size));
+        fail_zip("MALFORMED", header.data_at,
+                 fmt::format("member \"{}\" of {} bytes reaches into the zip directory", member.name,
+                             member.compressed_size));
     }
     return before.subspan(header.data_at, static_cast<std::size_t>(member.compressed_size));
 }
 
 ZipBytes ZipArchive::read(const ZipMember& member, std::uint64_t max_size) const {
     if (member.flags & flag_encrypted) {
-        fail("UNSUPPORTED_FILE", member.header_at, fmt::format("member \"{}\" is encrypted", member.name));
+        fail_zip("UNSUPPORTED_FILE", member.header_at, fmt::format("member \"{}\" is encrypted", member.name));
     }
     if (member.size > max_size) {
-        fail("BAD_GEOMETRY", member.header_at,
-             fmt::format("member \"{}\" has {} bytes, more than the {} it may have", member.name, member.size,
-                         max_size));
+        fail_zip("BAD_GEOMETRY", member.header_at,
+                 fmt::format("member \"{}\" has {} bytes, more than the {} it may have", member.name, member.size,
+                             max_size));
     }
     const std::span<const std::byte> raw = raw_bytes(member);
     ZipBytes result{raw, file_};
     if (member.method == 0) {
         if (member.size != raw.size()) {
-            fail(
+            fail_zip(
                 "MALFORMED", member.header_at,
                 fmt::format("stored member \"{}\" claims {} bytes and holds {}", member.name, member.size, raw.size()));
         }
     } else if (member.method == 8) {
         constexpr std::uint64_t max_ratio = 1032;  // of deflate: more cannot come out (zlib's technical details)
         if (member.size / max_ratio > raw.size()) {
-            fail("MALFORMED", member.header_at,
-                 fmt::format("{} deflated bytes cannot hold the {} bytes of \"{}\"", raw.size(), member.size,
-                             member.name));
+            fail_zip("MALFORMED", member.header_at,
+                     fmt::format("{} deflated bytes cannot hold the {} bytes of \"{}\"", raw.size(), member.size,
+                                 member.name));
         }
         const auto inflated = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(member.size));
         if (!Inflater().run(raw, *inflated)) {
-            fail("MALFORMED", member.header_at, fmt::format("member \"{}\" does not inflate", member.name),
-                 "the file is damaged: dump or copy it again");
+            fail_zip("MALFORMED", member.header_at, fmt::format("member \"{}\" does not inflate", member.name),
+                     "the file is damaged: dump or copy it again");
         }
         result = {*inflated, inflated};
     } else {
-        fail("UNSUPPORTED_FILE", member.header_at,
-             fmt::format("member \"{}\" uses compression method {}; stored and deflated are read", member.name,
-                         member.method));
+        fail_zip("UNSUPPORTED_FILE", member.header_at,
+                 fmt::format("member \"{}\" uses compression method {}; stored and deflated are read", member.name,
+                             member.method));
     }
     const std::uint32_t crc = crc_of(result.bytes);
     if (crc != member.crc32) {
-        fail("CRC_MISMATCH", member.header_at,
-             fmt::format("member \"{}\" has CRC-32 {:08x}, the archive says {:08x}", member.name, crc, member.crc32),
-             "the file is damaged: dump or copy it again");
+        fail_zip(
+            "CRC_MISMATCH", member.header_at,
+            fmt::format("member \"{}\" has CRC-32 {:08x}, the archive says {:08x}", member.name, crc, member.crc32),
+            "the file is damaged: dump or copy it again");
     }
     return result;
 }

@@ -14,7 +14,7 @@
 namespace eplb {
 namespace {
 
-constexpr std::size_t folds = 4, least_layers = 4, most_layers = 24;
+constexpr std::size_t validation_folds = 4, least_layers = 4, most_layers = 24;
 constexpr WindowGoal quick_window{1e-3, 0};      // what the quick steps reach: enough to compare with
 constexpr std::uint64_t seed_offset = 1u << 20;  // beyond every layer: other random numbers than the fit itself
 
@@ -36,7 +36,8 @@ std::optional<CrossValidation> cross_validate(const FitProblem& problem, const S
                                               std::span<const StepRow> rows) {
     if (plan.facts.record_slots < 3) return std::nullopt;
     const int ranks = problem.geometry.ranks, slots_per_rank = problem.geometry.slots_per_rank;
-    const std::size_t fold_count = std::min<std::size_t>(folds, static_cast<std::size_t>(plan.facts.record_slots));
+    const std::size_t fold_count =
+        std::min<std::size_t>(validation_folds, static_cast<std::size_t>(plan.facts.record_slots));
     std::vector<std::size_t> fitted;
     double sum = 0;
     for (std::size_t layer = 0; layer < rows.size(); ++layer) {

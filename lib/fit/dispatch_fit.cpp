@@ -19,7 +19,7 @@
 namespace eplb {
 namespace {
 
-constexpr int folds = 4;  // of the record slots, to judge on one what the others gave
+constexpr int search_folds = 4;  // of the record slots, to judge on one what the others gave
 
 constexpr Cooling from_scratch{0.15, 0.0015};   // wherever the start is
 constexpr Cooling from_even_fit{0.03, 0.0015};  // a start that is good already is not to be forgotten
@@ -173,7 +173,7 @@ FitProblem fold_of(const FitProblem& problem, std::span<const int> layers, int f
         const LayerCounts& counts = problem.layers[static_cast<std::size_t>(layer)];
         LayerCounts& kept = part.layers.emplace_back(LayerCounts{0, counts.experts, {}});
         for (int slot = 0; slot < counts.slots; ++slot) {
-            if ((slot % folds == fold) != left_out) continue;
+            if ((slot % search_folds == fold) != left_out) continue;
             const auto row = counts.row(slot);
             kept.values.insert(kept.values.end(), row.begin(), row.end());
             ++kept.slots;
@@ -186,17 +186,18 @@ FitProblem fold_of(const FitProblem& problem, std::span<const int> layers, int f
 // to the even split, and a search only fits the shares to the slots seen. A sample of the layers is fitted again
 // without every fourth record slot and scored on those, both ways.
 bool search_pays(const FitProblem& problem, const ShareRule& rule) {
-    constexpr std::size_t most_layers = 8;
+    constexpr std::size_t most_sampled = 8;
     std::vector<int> filled;
     for (int layer = 0; layer < problem.geometry.layers; ++layer) {
         if (has_counts(problem.layers[static_cast<std::size_t>(layer)])) filled.push_back(layer);
     }
-    if (problem.objective == Objective::window || filled.empty() || problem.layers.front().slots < folds) return true;
-    const std::size_t sampled = std::min(filled.size(), most_layers);
+    if (problem.objective == Objective::window || filled.empty() || problem.layers.front().slots < search_folds)
+        return true;
+    const std::size_t sampled = std::min(filled.size(), most_sampled);
     double gain = 0;
-    for (int fold = 0; fold < folds; ++fold) {
+    for (int fold = 0; fold < search_folds; ++fold) {
         std::vector<int> layers;
-        for (auto i = static_cast<std::size_t>(fold); i < sampled; i += folds) {
+        for (auto i = static_cast<std::size_t>(fold); i < sampled; i += search_folds) {
             layers.push_back(filled[i * filled.size() / sampled]);
         }
         if (layers.empty()) continue;

@@ -11,8 +11,8 @@ namespace eplb {
 namespace {
 
 // Low: the greedy counts are a good start, and each move changes few pairs. 0.0003 to 0.005 are alike.
-constexpr double first_temperature = 0.0005;  // of the mean rank load
-constexpr int most_draws = 8;
+constexpr double pair_temperature = 0.0005;  // of the mean rank load
+constexpr int most_pair_draws = 8;
 
 class PairReplicas {
   public:
@@ -28,7 +28,7 @@ class PairReplicas {
     }
 
     void run(std::int64_t proposals) {
-        double temperature = first_temperature;
+        double temperature = pair_temperature;
         std::int64_t done = 0;
         for (int stage = 1; stage <= cooling_stages; ++stage, temperature *= cooling) {
             for (; done < proposals * stage / cooling_stages; ++done) propose(temperature);
@@ -71,7 +71,7 @@ class PairReplicas {
         const auto kind = random_.below(4);  // half of the time, one of the heaviest pair gets a replica more
         const std::size_t gains = kind == 0 ? now_.heavy : kind == 1 ? now_.light : random_.below(experts);
         std::size_t loses = random_.below(experts);
-        for (int i = 1; i < most_draws && replicas_[loses] == 1; ++i) loses = random_.below(experts);
+        for (int i = 1; i < most_pair_draws && replicas_[loses] == 1; ++i) loses = random_.below(experts);
         if (gains == loses || replicas_[loses] == 1 || replicas_[gains] == ranks_) return;
         change(gains, 1);
         change(loses, -1);

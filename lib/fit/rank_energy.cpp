@@ -10,7 +10,7 @@ float lane(const std::vector<Lanes>& lanes, int record_slot) {
         .values[static_cast<std::size_t>(record_slot % lane_count)];
 }
 
-std::vector<Lanes> lanes(std::size_t rows, int vectors) {
+std::vector<Lanes> zeros(std::size_t rows, int vectors) {
     return std::vector<Lanes>(rows * static_cast<std::size_t>(vectors));
 }
 
@@ -32,10 +32,10 @@ RankEnergy::RankEnergy(const SlotShares& shares, std::span<const ExpertId> row, 
         ++replicas_[static_cast<std::size_t>(expert.value)];
         row_.push_back(expert.value);
     }
-    factors_ = lanes(2 * experts, vectors);
-    rank_terms_ = lanes(static_cast<std::size_t>(ranks), vectors);
-    scratch_ = lanes(2 * slots, vectors);
-    sums_ = gradient_ = sharpness_ = reference_ = empty_ = lanes(1, vectors);
+    factors_ = zeros(2 * experts, vectors);
+    rank_terms_ = zeros(static_cast<std::size_t>(ranks), vectors);
+    scratch_ = zeros(2 * slots, vectors);
+    sums_ = gradient_ = sharpness_ = reference_ = empty_ = zeros(1, vectors);
     largest_.resize(static_cast<std::size_t>(vectors) * lane_count);
     hottest_.resize(largest_.size());
     changes_.resize(slots * (slots + 3));

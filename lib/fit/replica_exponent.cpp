@@ -12,7 +12,7 @@
 namespace eplb {
 namespace {
 
-constexpr int most_folds = 4, most_layers = 6, most_charged = 8;  // a fold's slots that are charged
+constexpr int most_folds = 4, most_costed = 6, most_charged = 8;  // a fold's slots that are charged
 constexpr int choices = 9;                                        // h = 0, 1/4, ..., 2
 
 using Costs = std::array<double, choices>;
@@ -104,7 +104,7 @@ std::vector<double> blend_weights(std::span<const double> mean, std::span<const 
 
 int choose_replica_quarters(std::span<const LayerCounts> layers, int ranks, int slots_per_rank) {
     std::vector<const LayerCounts*> sample;
-    const std::size_t count = std::min<std::size_t>(layers.size(), most_layers);
+    const std::size_t count = std::min<std::size_t>(layers.size(), most_costed);
     for (std::size_t i = 0; i < count; ++i) sample.push_back(&layers[i * layers.size() / count]);
     std::vector<int> slots;
     for (int slot = 0; slot < (layers.empty() ? 0 : layers.front().slots); ++slot) slots.push_back(slot);

@@ -7,7 +7,7 @@
 namespace eplb {
 namespace {
 
-constexpr std::size_t lanes = lane_count;
+constexpr std::size_t row_lanes = lane_count;
 
 // value^(2^doublings), for whole rows; the loops over elements have no order to lose.
 template <int doublings>
@@ -37,7 +37,7 @@ double root(double value, int doublings) {
     return value;
 }
 
-float lane_sum(const std::array<float, lanes>& sums) {
+float lane_sum(const std::array<float, row_lanes>& sums) {
     return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
@@ -48,7 +48,7 @@ ShareEnergy::ShareEnergy(const SlotShares& shares, int ranks, int doublings)
       experts_(shares.experts),
       steps_(shares.slots),
       doublings_(doublings),
-      width_(static_cast<std::size_t>(shares.vectors) * lanes),
+      width_(static_cast<std::size_t>(shares.vectors) * row_lanes),
       touched_index_(static_cast<std::size_t>(ranks), -1) {
     expert_load_.reserve(static_cast<std::size_t>(experts_) * width_);
     for (const Lanes& vector : shares.values) {
@@ -160,9 +160,9 @@ double ShareEnergy::delta() {
         const float* before = rank_power_.data() + at(touched_[index]);
         for (std::size_t i = 0; i < width_; ++i) sum_change_[i] += powers[i] - before[i];
     }
-    std::array<float, lanes> sums{};
-    for (std::size_t i = 0; i < width_; i += lanes) {
-        for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += tangent_[i + lane] * sum_change_[i + lane];
+    std::array<float, row_lanes> sums{};
+    for (std::size_t i = 0; i < width_; i += row_lanes) {
+        for (std::size_t lane = 0; lane < row_lanes; ++lane) sums[lane] += tangent_[i + lane] * sum_change_[i + lane];
     }
     return lane_sum(sums);
 }

@@ -14,9 +14,9 @@ namespace {
 
 // Slot loads relative to the mean rank, in float, four at a time: good enough to choose an exchange, which is then
 // judged in double.
-using Lanes = float __attribute__((vector_size(16)));
-constexpr std::size_t lanes = 4;
-constexpr float no_replica = 1e30f;  // fills the last lanes of a rank: never the best partner
+using SwapLanes = float __attribute__((vector_size(16)));
+constexpr std::size_t swap_lanes = 4;
+constexpr float no_replica = 1e30f;  // fills the last swap_lanes of a rank: never the best partner
 
 struct Exchange {
     std::size_t slot = 0, other = 0;                          // on the busiest rank and on another one
@@ -27,7 +27,7 @@ class Swapper {
   public:
     Swapper(std::span<ExpertId> row, std::span<const double> replica_loads, int ranks)
         : row_(row, replica_loads, ranks),
-          stride_((row_.slots_per_rank() + lanes - 1) / lanes * lanes),
+          stride_((row_.slots_per_rank() + swap_lanes - 1) / swap_lanes * swap_lanes),
           by_load_(row_.ranks()),
           near_(row_.ranks() * stride_, no_replica),
           closest_(row_.slots_per_rank()) {
@@ -86,10 +86,10 @@ class Swapper {
     Exchange best_exchange(std::size_t busiest, std::size_t other) {
         const float *mine = near_of(busiest), *theirs = near_of(other);
         const auto half = static_cast<float>(0.5 * (row_.load(busiest) - row_.load(other)) * scale_);
-        Lanes least_lanes = {no_replica, no_replica, no_replica, no_replica};
+        SwapLanes least_lanes = {no_replica, no_replica, no_replica, no_replica};
         for (std::size_t a = 0; a < row_.slots_per_rank(); ++a) {
-            Lanes closest = distances(theirs, mine[a] - half);
-            for (std::size_t b = lanes; b < stride_; b += lanes)
+            SwapLanes closest = distances(theirs, mine[a] - half);
+            for (std::size_t b = swap_lanes; b < stride_; b += swap_lanes)
                 closest = smaller(closest, distances(theirs + b, mine[a] - half));
             closest_[a] = closest;
             least_lanes = smaller(least_lanes, closest);
@@ -103,14 +103,14 @@ class Swapper {
                                                                          : best_legal_exchange(busiest, other);
     }
 
-    static Lanes smaller(Lanes a, Lanes b) { return a < b ? a : b; }
-    static float smallest(Lanes a) { return std::min(std::min(a[0], a[1]), std::min(a[2], a[3])); }
+    static SwapLanes smaller(SwapLanes a, SwapLanes b) { return a < b ? a : b; }
+    static float smallest(SwapLanes a) { return std::min(std::min(a[0], a[1]), std::min(a[2], a[3])); }
 
-    static Lanes distances(const float* loads, float wanted) {
-        Lanes distance;
+    static SwapLanes distances(const float* loads, float wanted) {
+        SwapLanes distance;
         std::memcpy(&distance, loads, sizeof distance);
         distance -= wanted;
-        const Lanes opposite = -distance;
+        const SwapLanes opposite = -distance;
         return distance < opposite ? opposite : distance;
     }
 
@@ -148,10 +148,10 @@ class Swapper {
     }
 
     LoadedRow row_;
-    std::size_t stride_;                // slots a rank, rounded up to whole lanes
+    std::size_t stride_;                // slots a rank, rounded up to whole swap_lanes
     std::vector<std::size_t> by_load_;  // ranks, lightest first
     std::vector<float> near_;           // [R][stride], slot loads times scale_
-    std::vector<Lanes> closest_;        // [S], of one slot to the slots of another rank
+    std::vector<SwapLanes> closest_;    // [S], of one slot to the slots of another rank
     double scale_ = 0;
 };
 

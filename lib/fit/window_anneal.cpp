@@ -46,12 +46,12 @@ class WindowAnnealer {
     // `target` relative to the mean.
     void run(double target, std::int64_t proposals) {
         const bool small = row_.size() <= few_slots;
-        const double floor = root32(static_cast<double>(ranks_));
+        const double perfect = root32(static_cast<double>(ranks_));
         double share = small ? first_temperature_small : first_temperature / static_cast<double>(ranks_);
         std::int64_t done = 0;
         for (int stage = 1; stage <= cooling_stages; ++stage, share *= cooling) {
             while (done < proposals * stage / cooling_stages) {
-                temperature_ = small ? share : share * (energy_ - floor);
+                temperature_ = small ? share : share * (energy_ - perfect);
                 for (std::int64_t i = 0; i < block; ++i, ++done) {
                     if (random_.below(64) < replica_moves_of_64) {
                         propose_replica_move();
