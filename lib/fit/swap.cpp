@@ -16,7 +16,7 @@ namespace {
 // judged in double.
 using SwapLanes = float __attribute__((vector_size(16)));
 constexpr std::size_t swap_lanes = 4;
-constexpr float no_replica = 1e30f;  // fills the last swap_lanes of a rank: never the best partner
+constexpr float no_replica = 1e30f;  // fills the last lanes of a rank: never the best partner
 
 struct Exchange {
     std::size_t slot = 0, other = 0;                          // on the busiest rank and on another one
