@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """What loading costs: every figure of the section "Loader" in docs/benchmarks.md, each against the bare operation that it
 cannot be faster than. Needs a build with libtorch (preset release) and a Python that has torch and numpy.
 
