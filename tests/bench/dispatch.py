@@ -18,17 +18,11 @@ import tempfile
 
 import numpy as np
 
+from markdown_table import table
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 SPLITS = ["interleave", "halves"]
-
-
-def table(header, rows):
-    print("| " + " | ".join(header) + " |")
-    print("|---" + "|-:" * (len(header) - 1) + "|")
-    for row in rows:
-        print("| " + " | ".join(row) + " |")
-    print(flush=True)
 
 
 def workload(name, offset):

@@ -8,36 +8,20 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <ctime>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "bench_input.hpp"
 #include "core/counts.hpp"
 #include "core/error.hpp"
 #include "core/record_split.hpp"
-#include "counts_io/count_file.hpp"
 #include "fit/balanced_table.hpp"
 #include "fit/dispatch_fit.hpp"
-#include "sample/generator.hpp"
 #include "score/balance.hpp"
 
 using namespace eplb;
 
 namespace {
-
-double cpu_milliseconds() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
-}
-
-std::vector<std::string> parts_of(const std::string& text) {
-    std::vector<std::string> parts;
-    std::istringstream stream(text);
-    for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
-    return parts;
-}
 
 std::vector<LayerCounts> gather_all(const Counts& counts, const std::vector<int>& slots, int layers) {
     std::vector<LayerCounts> gathered;
@@ -111,12 +95,12 @@ void report(const Counts& counts, const std::string& objective, const std::strin
     problem.objective = objective == "window" ? Objective::window : Objective::step;
     const auto held = gather_all(counts, split.holdout, layers);
 
-    double start = cpu_milliseconds();
+    double start = bench::cpu_milliseconds();
     const Layout even = fit(find_fit_policy("search"), problem).layout;
-    const double even_ms = cpu_milliseconds() - start;
-    start = cpu_milliseconds();
+    const double even_ms = bench::cpu_milliseconds() - start;
+    start = bench::cpu_milliseconds();
     const BalancedFit fitted = fit_balanced(problem, {});
-    const double balanced_ms = cpu_milliseconds() - start;
+    const double balanced_ms = bench::cpu_milliseconds() - start;
 
     const auto value = problem.objective == Objective::window ? &LayerBalance::window : &LayerBalance::step;
     const Layout& layout = fitted.fit.layout;
@@ -153,19 +137,8 @@ void report(const Counts& counts, const std::string& objective, const std::strin
 
 int run(const std::vector<std::string>& arguments) {
     if (arguments.empty()) {
-        SampleSpec spec;
-        spec.record_slots = spec.filled_slots = 8;
-        spec.layers = 2;
-        spec.experts = 32;
-        spec.top_k = 4;
-        spec.ranks = 8;
-        spec.slots_per_rank = 5;
-        spec.trivial_balance = 1.5;
-        spec.tokens = 1024;
-        spec.topics = 4;
-        const Sample sample = generate(spec, 1, {});
-        std::vector<std::int64_t> values(sample.counts.begin(), sample.counts.end());
-        const Counts counts({make_count_tensor(std::move(values), spec.record_slots, spec.layers, spec.experts)});
+        const SampleSpec spec = bench::small_spec();
+        const Counts counts = bench::made_up_counts(spec);
         for (const char* objective : {"step", "window"}) {
             for (const char* split : {"interleave", "none"}) {
                 report(counts, objective, split, spec.layers, spec.ranks, spec.slots_per_rank);
@@ -178,13 +151,11 @@ int run(const std::vector<std::string>& arguments) {
         return 2;
     }
     const int ranks = std::stoi(arguments[0]), slots_per_rank = std::stoi(arguments[1]);
-    std::vector<Tensor> tensors;
-    for (std::size_t i = 5; i < arguments.size(); ++i) tensors.push_back(read_count_file(arguments[i], {}).tensor);
-    const Counts counts(std::move(tensors));
+    const Counts counts = bench::read_counts({arguments.begin() + 5, arguments.end()});
     const int first = std::stoi(arguments[4]), layers = first == 0 ? counts.layers() : std::min(first, counts.layers());
     require_feasible({layers, counts.experts(), ranks, slots_per_rank});
-    for (const std::string& objective : parts_of(arguments[2])) {
-        for (const std::string& split : parts_of(arguments[3])) {
+    for (const std::string& objective : bench::parts_of(arguments[2])) {
+        for (const std::string& split : bench::parts_of(arguments[3])) {
             report(counts, objective, split, layers, ranks, slots_per_rank);
         }
     }

@@ -21,15 +21,14 @@ import sys
 import tempfile
 import time
 
+import markdown_table
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 def table(title, header, rows):
     print(f"\n{title}\n")
-    print("| " + " | ".join(header) + " |")
-    print("|---" * len(header) + "|")
-    for row in rows:
-        print("| " + " | ".join(row) + " |", flush=True)
+    markdown_table.table(header, rows)
 
 
 def cpu_seconds(arms, rounds):

@@ -21,6 +21,7 @@ import sys
 import numpy as np
 
 import guard_cells
+from markdown_table import table
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -77,14 +78,6 @@ def judged(path, ranks, slots, line):
     part = {"interleave": "odd", "halves": "second"}[line["split"]]
     counts = counts[score.split_idx(counts, part)][:, : len(layout)]
     return float(score.score(counts, layout, ranks, slots)[2].mean())
-
-
-def table(header, rows):
-    print("| " + " | ".join(header) + " |")
-    print("|---" + "|-:" * (len(header) - 1) + "|")
-    for row in rows:
-        print("| " + " | ".join(row) + " |")
-    print(flush=True)
 
 
 def must_hold(offset, layers, efforts=EFFORTS):

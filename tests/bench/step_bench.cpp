@@ -12,20 +12,18 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <ctime>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "bench_input.hpp"
 #include "core/counts.hpp"
 #include "core/error.hpp"
 #include "core/random.hpp"
 #include "core/record_split.hpp"
-#include "counts_io/count_file.hpp"
 #include "fit/problem.hpp"
 #include "fit/step.hpp"
 #include "layout_io/layout_file.hpp"
-#include "sample/generator.hpp"
 #include "score/balance.hpp"
 #include "score/step_bound.hpp"
 
@@ -33,27 +31,9 @@ using namespace eplb;
 
 namespace {
 
-double cpu_milliseconds() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
-}
-
-std::vector<std::string> parts_of(const std::string& text, char separator) {
-    std::vector<std::string> parts(1);
-    for (const char c : text) {
-        if (c == separator) {
-            parts.emplace_back();
-        } else {
-            parts.back() += c;
-        }
-    }
-    return parts;
-}
-
 // One or, for leave-one-out, several ways of dividing the filled record slots.
 std::vector<RecordSplit> splits_of(const std::string& name, const std::vector<int>& filled) {
-    const auto parts = parts_of(name, ':');
+    const auto parts = bench::parts_of(name, ':');
     if (parts[0] == "random") {
         std::vector<int> order = filled;
         Random random(std::stoull(parts.at(1)));
@@ -91,7 +71,7 @@ FitProblem problem_for(const Counts& counts, const std::vector<int>& slots, int 
 
 // "step-fast" is policy search with objective step and effort fast; "window" search with objective window.
 const FitPolicy& set_up(const std::string& name_and_seed, FitProblem& problem) {
-    const auto parts = parts_of(name_and_seed, '@');
+    const auto parts = bench::parts_of(name_and_seed, '@');
     const std::string& name = parts[0];
     problem.seed = parts.size() > 1 ? std::stoull(parts[1]) : 1;
     problem.effort = name == "step-fast" ? Effort::fast : name == "step-thorough" ? Effort::thorough : Effort::standard;
@@ -167,14 +147,14 @@ void report(const Counts& counts, const std::string& name, const std::string& sp
     for (const RecordSplit& split : splits) {
         FitProblem problem = problem_for(counts, split.fit, layers, ranks, slots_per_rank);
         const FitPolicy& policy = set_up(name == "step-unguarded" ? "step-default" : name, problem);
-        const double start = cpu_milliseconds();
+        const double start = bench::cpu_milliseconds();
         FitResult result;
         if (name == "step-unguarded") {
             result.layout = fit_unguarded(problem);
         } else {
             result = fit(policy, problem);
         }
-        milliseconds += cpu_milliseconds() - start;
+        milliseconds += bench::cpu_milliseconds() - start;
         const Means fitted = score(counts, split.fit, result.layout),
                     held = score(counts, split.holdout, result.layout);
         fit_step += fitted.step;
@@ -205,19 +185,8 @@ void report(const Counts& counts, const std::string& name, const std::string& sp
 
 int run(const std::vector<std::string>& arguments) {
     if (arguments.empty()) {
-        SampleSpec spec;
-        spec.record_slots = spec.filled_slots = 8;
-        spec.layers = 2;
-        spec.experts = 32;
-        spec.top_k = 4;
-        spec.ranks = 8;
-        spec.slots_per_rank = 5;
-        spec.trivial_balance = 1.5;
-        spec.tokens = 1024;
-        spec.topics = 4;
-        const Sample sample = generate(spec, 1, {});
-        std::vector<std::int64_t> values(sample.counts.begin(), sample.counts.end());
-        const Counts counts({make_count_tensor(std::move(values), spec.record_slots, spec.layers, spec.experts)});
+        const SampleSpec spec = bench::small_spec();
+        const Counts counts = bench::made_up_counts(spec);
         Bounds bounds;
         for (const char* fit : {"step-fast@2", "window", "deepseek"}) {
             for (const char* split : {"interleave", "random:1", "first:3:4", "leave-one-out"}) {
@@ -232,16 +201,12 @@ int run(const std::vector<std::string>& arguments) {
     }
     const int ranks = std::stoi(arguments[0]), slots_per_rank = std::stoi(arguments[1]);
     const bool with_map = arguments[5] == "maps";
-    std::vector<Tensor> tensors;
-    for (std::size_t i = with_map ? 6 : 5; i < arguments.size(); ++i) {
-        tensors.push_back(read_count_file(arguments[i], {}).tensor);
-    }
-    const Counts counts(std::move(tensors));
+    const Counts counts = bench::read_counts({arguments.begin() + (with_map ? 6 : 5), arguments.end()});
     const int first = std::stoi(arguments[4]), layers = first == 0 ? counts.layers() : std::min(first, counts.layers());
     require_feasible({layers, counts.experts(), ranks, slots_per_rank});
     Bounds bounds;
-    for (const std::string& split : parts_of(arguments[3], ',')) {
-        for (const std::string& fit : parts_of(arguments[2], ',')) {
+    for (const std::string& split : bench::parts_of(arguments[3], ',')) {
+        for (const std::string& fit : bench::parts_of(arguments[2], ',')) {
             report(counts, fit, split, layers, ranks, slots_per_rank, with_map, bounds);
         }
     }
