@@ -8,6 +8,7 @@
 #include <span>
 
 #include "core/counts.hpp"
+#include "core/equal_slots.hpp"
 #include "core/error.hpp"
 
 namespace eplb {
@@ -33,31 +34,6 @@ std::int64_t row_sum(std::span<const std::int64_t> row, std::int64_t largest, in
     }
     return sum;
 }
-
-// Four interleaved multiply-xor lanes: not cryptographic, meant to tell record slots apart. Callers that draw a
-// conclusion from equal hashes of one tensor compare the values too.
-class Hash {
-  public:
-    void add(std::span<const std::int64_t> row) {
-        std::size_t index = 0;
-        for (; index + 4 <= row.size(); index += 4) {
-            for (std::size_t lane = 0; lane < 4; ++lane) mix(lane, row[index + lane]);
-        }
-        for (; index < row.size(); ++index) mix(0, row[index]);
-    }
-    std::uint64_t value() const {
-        std::uint64_t hash = 0;
-        for (const std::uint64_t lane : lanes_) hash = (hash ^ lane ^ (lane >> 29)) * 0x9e3779b97f4a7c15u;
-        return hash ^ (hash >> 32);
-    }
-
-  private:
-    void mix(std::size_t lane, std::int64_t value) {
-        const std::uint64_t mixed = (lanes_[lane] ^ static_cast<std::uint64_t>(value)) * 0xd1342543de82ef95u;
-        lanes_[lane] = mixed ^ (mixed >> 32);
-    }
-    std::uint64_t lanes_[4] = {1, 2, 3, 4};
-};
 
 }  // namespace
 
@@ -93,7 +69,7 @@ CountStatistics gather_statistics(const Tensor& tensor) {
 
     std::vector<std::int64_t> buffer(experts);
     for (int slot = 0; slot < result.record_slots; ++slot) {
-        Hash hash;
+        RowHash hash;
         std::int64_t slot_total = 0;
         for (int layer = 0; layer < result.layers; ++layer) {
             counts.read_row(slot, layer, buffer);

@@ -1,39 +1,25 @@
 // A record slot that repeats another is stale data after a missed reset, or an export done twice.
 #include <fmt/format.h>
 
-#include <optional>
-#include <unordered_map>
-
 #include "check/counts/checks.hpp"
 #include "check/wording.hpp"
 #include "core/counts.hpp"
+#include "core/equal_slots.hpp"
 
 namespace eplb::check {
-namespace {
-
-bool same_values(const Counts& counts, int a, int b) {
-    std::vector<std::int64_t> row_a(static_cast<std::size_t>(counts.experts())), row_b(row_a.size());
-    for (int layer = 0; layer < counts.layers(); ++layer) {
-        counts.read_row(a, layer, row_a);
-        counts.read_row(b, layer, row_b);
-        if (row_a != row_b) return false;
-    }
-    return true;
-}
-
-}  // namespace
 
 Findings check_duplicate_slots(const CountContext& context) {
-    const CountStatistics& statistics = context.statistics;
-    const Counts counts({context.tensor});
-    std::unordered_map<std::uint64_t, int> first_with;
+    const std::vector<int>& filled = context.statistics.filled;
+    std::vector<std::uint64_t> hashes;
+    for (const int slot : filled) hashes.push_back(context.statistics.slot_hashes[static_cast<std::size_t>(slot)]);
+    const std::vector<int> firsts = first_equal(Counts({context.tensor}), filled, hashes);
     std::vector<int> repeated;
     int first_original = 0;
-    for (const int slot : statistics.filled) {
-        const auto [entry, inserted] = first_with.emplace(statistics.slot_hashes[static_cast<std::size_t>(slot)], slot);
-        if (inserted || !same_values(counts, entry->second, slot)) continue;
-        if (repeated.empty()) first_original = entry->second;
-        repeated.push_back(slot);
+    for (std::size_t position = 0; position < filled.size(); ++position) {
+        const auto first = static_cast<std::size_t>(firsts[position]);
+        if (first == position) continue;
+        if (repeated.empty()) first_original = filled[first];
+        repeated.push_back(filled[position]);
     }
     if (repeated.empty()) return {};
     return {{Severity::warning, "DUPLICATE_RECORD_SLOTS", fmt::format("record slots {}", number_ranges(repeated)),
