@@ -93,9 +93,12 @@ std::optional<Manifest> manifest_of(const FileReport& report, std::vector<Findin
         }
         return manifest;
     } catch (const Error& error) {
-        const std::string code =
-            error.finding_code() == "MANIFEST_MISMATCH" ? "MANIFEST_MISMATCH" : "MANIFEST_UNREADABLE";
-        findings.push_back({Severity::error, code, error.where(), error.message(), error.hint()});
+        const bool mismatch = error.finding_code() == "MANIFEST_MISMATCH";
+        const std::string hint = mismatch ? error.hint()
+                                          : fmt::format("{}{}fit again, or remove the manifest and state --ranks",
+                                                        error.hint(), error.hint().empty() ? "" : "; ");
+        findings.push_back({Severity::error, mismatch ? "MANIFEST_MISMATCH" : "MANIFEST_UNREADABLE", error.where(),
+                            error.message(), hint});
         return std::nullopt;
     }
 }
@@ -185,6 +188,9 @@ Report validate_layout(const ValidateOptions& options) {
     try {
         const RawLayout raw = decode_raw_layout(file->text(), file_report.path);
         const std::optional<Manifest> manifest = manifest_of(file_report, file_report.findings);
+        if (!manifest && !options.counts.ranks && any_at_least(file_report.findings, Severity::error)) {
+            return report;  // the number of ranks stands in a manifest that cannot be used
+        }
         const LayoutExpectation expectation = expectation_of(options, manifest);
         LayoutReport checked = check_layout(raw, expectation);
         file_report.geometry = checked.geometry;

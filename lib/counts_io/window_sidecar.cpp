@@ -8,7 +8,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/printable.hpp"
 #include "files/json_document.hpp"
+#include "files/read_back.hpp"
 
 namespace eplb {
 namespace {
@@ -38,6 +40,14 @@ std::vector<T> list_of(const JsonValue& array, Read read) {
     return list;
 }
 
+// A list in which nothing stands twice, and something does stand.
+void require_set(const JsonValue& array, std::vector<int> numbers) {
+    if (numbers.empty()) array.fail("MALFORMED", "is empty");
+    std::sort(numbers.begin(), numbers.end());
+    const auto twice = std::adjacent_find(numbers.begin(), numbers.end());
+    if (twice != numbers.end()) array.fail("MALFORMED", fmt::format("{} stands there twice", *twice));
+}
+
 void require_length(const JsonValue& array, int records) {
     if (array.size() != static_cast<std::size_t>(records)) {
         array.fail("MALFORMED", fmt::format("{} entries for {} records", array.size(), records));
@@ -62,7 +72,8 @@ WindowSidecar decode_window_sidecar(std::string_view text) {
 
     WindowSidecar sidecar;
     sidecar.file = root.at("file").as_string();
-    sidecar.sha256 = root.at("sha256").as_string();
+    if (sidecar.file.empty()) root.at("file").fail("MALFORMED", "is empty");
+    sidecar.sha256 = root.at("sha256").as_sha256();
     const JsonValue reduction = root.at("reduction");
     if (reduction.as_string() == name_of(Reduction::per_rank)) {
         sidecar.reduction = Reduction::per_rank;
@@ -72,6 +83,7 @@ WindowSidecar decode_window_sidecar(std::string_view text) {
     sidecar.window = root.at("window").as_string();
     const auto rank_of = [](const JsonValue& value) { return value.as_integer(0, std::numeric_limits<int>::max()); };
     sidecar.members = list_of<int>(root.at("members"), rank_of);
+    require_set(root.at("members"), sidecar.members);
     if (const auto rank = root.find("rank")) sidecar.rank = static_cast<int>(rank_of(*rank));
     if (sidecar.rank.has_value() != (sidecar.reduction == Reduction::per_rank)) {
         root.fail("MALFORMED", "a rank is named exactly when the counts are one rank's share");
@@ -93,34 +105,49 @@ WindowSidecar decode_window_sidecar(std::string_view text) {
         }
         return value.as_string();
     });
-    sidecar.layouts =
-        list_of<std::string>(root.at("layouts"), [](const JsonValue& value) { return value.as_string(); });
+    const JsonValue layouts = root.at("layouts");
+    sidecar.layouts = list_of<std::string>(layouts, [](const JsonValue& value) { return value.as_sha256(); });
+    if (sidecar.layouts.empty()) layouts.fail("MALFORMED", "is empty");
     sidecar.layout_of_record = list_of<int>(generations, [&](const JsonValue& value) {
         return value.as_integer(0, static_cast<std::int64_t>(sidecar.layouts.size()) - 1);
     });
     for (const auto [key, value] : root.at("scenario").members()) sidecar.scenario.emplace(key, scalar_text(value));
-    for (const auto [key, value] : root.at("seconds").members()) sidecar.seconds.emplace(key, value.as_number());
+    for (const auto [key, value] : root.at("seconds").members()) sidecar.seconds.emplace(key, value.as_number(0.0));
     sidecar.complete = root.at("complete").as_boolean();
     return sidecar;
 }
 
+namespace {
+
+std::map<std::string, std::string> printable_texts(const std::map<std::string, std::string>& texts) {
+    std::map<std::string, std::string> shown;
+    for (const auto& [key, text] : texts) shown.emplace(printable(key), printable(text));
+    return shown;
+}
+
+}  // namespace
+
 std::string encode_window_sidecar(const WindowSidecar& sidecar) {
-    nlohmann::ordered_json json{{"format_version", 1},      {"file", sidecar.file},
-                                {"sha256", sidecar.sha256}, {"reduction", name_of(sidecar.reduction)},
-                                {"window", sidecar.window}, {"members", sidecar.members}};
-    if (sidecar.rank) json["rank"] = *sidecar.rank;
-    json["shape"] = sidecar.shape;
-    json["first_sequence"] = sidecar.first_sequence;
-    json["records"] = sidecar.records;
-    json["overwritten"] = sidecar.overwritten;
-    json["tokens"] = sidecar.tokens;
-    json["phases"] = sidecar.phases;
-    json["layouts"] = sidecar.layouts;
-    json["layout_of_record"] = sidecar.layout_of_record;
-    json["scenario"] = sidecar.scenario;
-    json["seconds"] = sidecar.seconds;
-    json["complete"] = sidecar.complete;
-    return json.dump(1) + "\n";
+    WindowSidecar meant = sidecar;
+    meant.file = printable(sidecar.file);
+    meant.window = printable(sidecar.window);
+    meant.scenario = printable_texts(sidecar.scenario);
+    nlohmann::ordered_json json{{"format_version", 1},    {"file", meant.file},
+                                {"sha256", meant.sha256}, {"reduction", name_of(meant.reduction)},
+                                {"window", meant.window}, {"members", meant.members}};
+    if (meant.rank) json["rank"] = *meant.rank;
+    json["shape"] = meant.shape;
+    json["first_sequence"] = meant.first_sequence;
+    json["records"] = meant.records;
+    json["overwritten"] = meant.overwritten;
+    json["tokens"] = meant.tokens;
+    json["phases"] = meant.phases;
+    json["layouts"] = meant.layouts;
+    json["layout_of_record"] = meant.layout_of_record;
+    json["scenario"] = meant.scenario;
+    json["seconds"] = meant.seconds;
+    json["complete"] = meant.complete;
+    return require_reads_back("the window's sidecar", json.dump(1) + "\n", meant, decode_window_sidecar);
 }
 
 WindowFacts facts_of(const WindowSidecar& sidecar) {

@@ -32,6 +32,8 @@ struct WindowSidecar {
     std::map<std::string, std::string> scenario;
     std::map<std::string, double> seconds;  // copy, fold, reduce, write: for the reader of a slow dump
     bool complete = false;                  // every member reported its share
+
+    bool operator==(const WindowSidecar&) const = default;
 };
 
 WindowFacts facts_of(const WindowSidecar& sidecar);
@@ -39,8 +41,11 @@ WindowFacts facts_of(const WindowSidecar& sidecar);
 // "Y.pt" -> "Y.window.json"
 std::string window_sidecar_path(std::string_view count_file);
 
-// Throws Error{input} with the JSON path: unknown, missing and duplicate keys, lists of the wrong length.
+// Throws Error{input} with the JSON path: unknown, missing and duplicate keys, lists of the wrong length, what the
+// schema does not allow.
 WindowSidecar decode_window_sidecar(std::string_view text);
+// Texts are made printable(): names of files need not be UTF-8. Throws Error{internal} when decode_window_sidecar()
+// would not make the same sidecar of it.
 std::string encode_window_sidecar(const WindowSidecar& sidecar);
 
 }  // namespace eplb

@@ -242,6 +242,20 @@ std::string_view JsonValue::as_string() const {
     return document_->nodes_->string(index_);
 }
 
+std::string JsonValue::as_sha256() const {
+    const std::string_view digest = as_string();
+    if (digest.size() != 64 || digest.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
+        fail("MALFORMED", "is no SHA-256 of 64 lower-case hex digits");
+    }
+    return std::string(digest);
+}
+
+double JsonValue::as_number(double least) const {
+    const double value = as_number();
+    if (!(value >= least)) fail("MALFORMED", fmt::format("{} is below {}", value, least));
+    return value;
+}
+
 std::size_t JsonValue::size() const {
     const JsonDocument::Nodes& nodes = *document_->nodes_;
     if (is(JsonKind::object)) return nodes[index_].span.size / 2;

@@ -29,8 +29,10 @@ class JsonValue {
     std::int64_t as_integer() const;  // a literal without fraction and exponent, inside int64
     // An integer inside [least, most]; for ids, extents and counts.
     std::int64_t as_integer(std::int64_t least, std::int64_t most) const;
-    double as_number() const;  // integer or real, finite
+    double as_number() const;              // integer or real, finite
+    double as_number(double least) const;  // not below `least`
     std::string_view as_string() const;
+    std::string as_sha256() const;  // 64 lower-case hex digits
 
     std::size_t size() const;  // of an array or object
     // Walks an array: for (JsonValue row : value.elements()).

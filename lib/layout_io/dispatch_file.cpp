@@ -14,6 +14,7 @@
 #include "files/json_document.hpp"
 #include "files/mapped_file.hpp"
 #include "files/npy.hpp"
+#include "files/read_back.hpp"
 
 namespace eplb {
 namespace {
@@ -97,29 +98,11 @@ DispatchTable table_of_json(std::string_view text) {
     return table;
 }
 
-std::string hash_of(JsonValue value) {
-    const std::string text(value.as_string());
-    if (text.size() != 64 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
-        value.fail("MALFORMED", fmt::format("'{}' is no SHA-256", text));
-    }
-    return text;
+DispatchTable table_of(const std::shared_ptr<const MappedFile>& file) {
+    return looks_like_npy(file->bytes()) ? table_of_npy(file) : table_of_json(file->text());
 }
 
-}  // namespace
-
-std::vector<std::byte> encode_dispatch_table(const DispatchTable& table) {
-    std::vector<std::int32_t> values;
-    values.reserve(table.slots.size());
-    for (const SlotId slot : table.slots) values.push_back(slot.value);
-    const std::array<std::int64_t, 3> shape{table.ranks, table.layers, table.experts};
-    return encode_npy(std::span<const std::int32_t>(values), shape);
-}
-
-std::vector<std::byte> encode_dispatch_table(const DispatchTable& table, const std::string& path) {
-    if (path.ends_with(".npy")) return encode_dispatch_table(table);
-    if (!path.ends_with(".json")) {
-        throw Error(ErrorCode::usage, path, "a dispatch table is written as .npy or .json", "end the name so");
-    }
+std::string json_of(const DispatchTable& table) {
     std::string text = fmt::format("{{\"{}\": [", table_key);
     for (int rank = 0; rank < table.ranks; ++rank) {
         text += rank == 0 ? "\n[" : ",\n[";
@@ -134,16 +117,43 @@ std::vector<std::byte> encode_dispatch_table(const DispatchTable& table, const s
         }
         text += "]";
     }
-    text += "\n]}\n";
+    return text + "\n]}\n";
+}
+
+std::vector<std::byte> npy_of(const DispatchTable& table) {
+    std::vector<std::int32_t> values;
+    values.reserve(table.slots.size());
+    for (const SlotId slot : table.slots) values.push_back(slot.value);
+    const std::array<std::int64_t, 3> shape{table.ranks, table.layers, table.experts};
+    return encode_npy(std::span<const std::int32_t>(values), shape);
+}
+
+std::vector<std::byte> require_same_table(std::vector<std::byte> bytes, const DispatchTable& table) {
+    return require_reads_back("the dispatch table", std::move(bytes), table, [](const std::vector<std::byte>& encoded) {
+        return table_of(MappedFile::copy_of("the dispatch table", encoded));
+    });
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_dispatch_table(const DispatchTable& table) {
+    return require_same_table(npy_of(table), table);
+}
+
+std::vector<std::byte> encode_dispatch_table(const DispatchTable& table, const std::string& path) {
+    if (path.ends_with(".npy")) return encode_dispatch_table(table);
+    if (!path.ends_with(".json")) {
+        throw Error(ErrorCode::usage, path, "a dispatch table is written as .npy or .json", "end the name so");
+    }
+    const std::string text = json_of(table);
     const auto bytes = std::as_bytes(std::span(text));
-    return {bytes.begin(), bytes.end()};
+    return require_same_table({bytes.begin(), bytes.end()}, table);
 }
 
 DispatchFile read_dispatch_table(const std::string& path) {
     const auto file = MappedFile::open(path);
     try {
-        return {path, sha256_hex(file->bytes()),
-                looks_like_npy(file->bytes()) ? table_of_npy(file) : table_of_json(file->text())};
+        return {path, sha256_hex(file->bytes()), table_of(file)};
     } catch (const Error& error) {
         throw error.inside(path);
     }
@@ -161,7 +171,8 @@ std::string encode_dispatch_table_manifest(const DispatchTableManifest& manifest
     object["nodes"] = manifest.nodes ? nlohmann::ordered_json(*manifest.nodes) : nlohmann::ordered_json(nullptr);
     object["tensor_parallel"] = manifest.tensor_parallel;
     object["tool"] = {{"version", manifest.tool_version}, {"commit", manifest.tool_commit}};
-    return object.dump(2) + "\n";
+    return require_reads_back("the dispatch table's manifest", object.dump(2) + "\n", manifest,
+                              decode_dispatch_table_manifest);
 }
 
 DispatchTableManifest decode_dispatch_table_manifest(std::string_view text) {
@@ -173,8 +184,8 @@ DispatchTableManifest decode_dispatch_table_manifest(std::string_view text) {
     root.allow_keys(keys);
     root.at("format_version").as_integer(format_version, format_version);
     DispatchTableManifest manifest;
-    manifest.layout_sha256 = hash_of(root.at("layout_sha256"));
-    manifest.table_sha256 = hash_of(root.at("table_sha256"));
+    manifest.layout_sha256 = root.at("layout_sha256").as_sha256();
+    manifest.table_sha256 = root.at("table_sha256").as_sha256();
     manifest.ranks = static_cast<int>(root.at("ranks").as_integer(1, max_ranks));
     manifest.layers = static_cast<int>(root.at("layers").as_integer(1, max_layers));
     manifest.experts = static_cast<int>(root.at("experts").as_integer(1, max_experts));

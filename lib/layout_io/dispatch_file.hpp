@@ -12,7 +12,7 @@
 
 namespace eplb {
 
-// The bytes of X.npy: int32.
+// The bytes of X.npy: int32. This and the next throw Error{internal} when reading them would not give the same table.
 std::vector<std::byte> encode_dispatch_table(const DispatchTable& table);
 
 // The bytes of a table file for this path: X.npy holds int32, X.json one object with the one key dispatch_table, a
@@ -37,8 +37,10 @@ struct DispatchTableManifest {
     std::optional<int> nodes;  // where the rule asks for them
     int tensor_parallel = 1;
     std::string tool_version, tool_commit;
+    bool operator==(const DispatchTableManifest&) const = default;
 };
 
+// Throws Error{internal} when decode_dispatch_table_manifest() would not make the same manifest of it.
 std::string encode_dispatch_table_manifest(const DispatchTableManifest& manifest);
 // Throws Error{input} with the JSON path for unknown, duplicate or missing keys and for values out of range.
 DispatchTableManifest decode_dispatch_table_manifest(std::string_view text);

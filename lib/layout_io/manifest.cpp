@@ -1,6 +1,7 @@
 #include "layout_io/manifest.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -11,9 +12,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "files/digest.hpp"
 #include "files/json_document.hpp"
 #include "files/mapped_file.hpp"
+#include "files/read_back.hpp"
 #include "layout_io/layout_file.hpp"
 
 namespace eplb {
@@ -21,8 +24,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Every section says once which members it has, in the order of the file. The same function writes (Archive = Writer)
-// and reads (Archive = Reader): a new member is one line here, one in the struct and one in the schema.
+// Words that a member may be.
+using Words = std::initializer_list<std::string_view>;
+
+// Every section says once which members it has, in the order of the file. The same function writes (Archive = Writer),
+// reads (Archive = Reader) and makes the texts fit for JSON (Archive = Texts): a new member is one line here, one in
+// the struct and one in the schema. What the reader refuses is what the schema refuses, as far as a schema can say it.
 
 template <typename Archive>
 void describe(Archive& archive, Geometry& geometry) {
@@ -40,15 +47,15 @@ void describe(Archive& archive, ManifestCountFile& file) {
     archive.hash("sha256", file.sha256);
     archive("total", file.total, std::int64_t{0}, std::numeric_limits<std::int64_t>::max());
     archive("record_slots", file.record_slots, 0, std::numeric_limits<int>::max());
-    archive.numbers("fitted", file.fitted, file.record_slots);
-    archive.numbers("held_out", file.held_out, file.record_slots);
+    archive.ascending("fitted", file.fitted, file.record_slots);
+    archive.ascending("held_out", file.held_out, file.record_slots);
 }
 
 template <typename Archive>
 void describe(Archive& archive, ManifestScore& score) {
     archive("layout", score.layout);
     archive("dispatch", score.dispatch);
-    archive("part", score.part);
+    archive.word("part", score.part, Words{"fit", "holdout", "all"});
     archive("layers_scored", score.layers_scored, 0, max_layers);
     archive("step_mean", score.step_mean);
     archive("step_worst", score.step_worst);
@@ -58,21 +65,21 @@ void describe(Archive& archive, ManifestScore& score) {
 
 template <typename Archive>
 void describe(Archive& archive, ManifestLayer& layer) {
-    archive("window", layer.window);
-    archive("window_lower_bound", layer.window_lower_bound);
-    archive("step", layer.step);
-    archive("step_lower_bound", layer.step_lower_bound);
+    archive("window", layer.window, 0.0);
+    archive("window_lower_bound", layer.window_lower_bound, 0.0);
+    archive("step", layer.step, 0.0);
+    archive("step_lower_bound", layer.step_lower_bound, 0.0);
     archive("kept", layer.kept);
 }
 
 template <typename Archive>
 void describe(Archive& archive, ManifestVerdict& verdict) {
-    archive("decision", verdict.decision);
+    archive.word("decision", verdict.decision, Words{"recommend-trial", "not-now", "insufficient-evidence"});
     archive("against", verdict.against);
     archive("reasons", verdict.reasons);
     archive("gain", verdict.gain);
     archive("gain_spread", verdict.gain_spread);
-    archive.numbers("worse_layers", verdict.worse_layers, max_layers);
+    archive.distinct("worse_layers", verdict.worse_layers, max_layers);
 }
 
 template <typename Archive>
@@ -103,11 +110,17 @@ void describe(Archive& archive, Manifest& manifest) {
     archive.section("counts", [&](Archive& counts) {
         counts("files", manifest.counts);
         counts("reduction", manifest.reduction);
-        counts("holdout", manifest.holdout);
+        counts.word("holdout", manifest.holdout, Words{"interleave", "halves", "last", "none"});
         counts("refit_all", manifest.refit_all);
     });
     archive.section("scenario", [&](Archive& scenario) {
-        for (auto& [key, value] : manifest.scenario) scenario(key.c_str(), value);
+        for (auto& [key, value] : manifest.scenario) {
+            if (key == "role") {
+                scenario.word(key.c_str(), value, Words{"prefill", "decode", "mixed", "not-observed"});
+            } else {
+                scenario(key.c_str(), value);
+            }
+        }
     });
     archive.section("fit", [&](Archive& fit) {
         fit("policy", manifest.policy);
@@ -136,7 +149,9 @@ class Writer {
     }
     void hash(const char* key, const std::string& value) { object_[key] = value; }
     void hash(const char* key, const std::optional<std::string>& value) { object_[key] = json_of(value); }
-    void numbers(const char* key, const std::vector<int>& values, int) { object_[key] = values; }
+    void word(const char* key, const std::string& value, Words) { object_[key] = value; }
+    void ascending(const char* key, const std::vector<int>& values, int) { object_[key] = values; }
+    void distinct(const char* key, const std::vector<int>& values, int) { object_[key] = values; }
     template <typename Describe>
     void section(const char* key, const Describe& describe_section) {
         Writer writer;
@@ -190,18 +205,39 @@ class Reader {
     void operator()(const char* key, T& value, T least, T most) {
         value = static_cast<T>(member(key).as_integer(least, most));
     }
-    void hash(const char* key, std::string& value) { read_hash(member(key), value); }
+    void operator()(const char* key, double& value, double least) { value = member(key).as_number(least); }
+    void operator()(const char* key, std::optional<double>& value, double least) {
+        const JsonValue given = member(key);
+        value = given.is(JsonKind::null) ? std::nullopt : std::optional(given.as_number(least));
+    }
+    void hash(const char* key, std::string& value) { value = member(key).as_sha256(); }
     void hash(const char* key, std::optional<std::string>& value) {
         const JsonValue given = member(key);
-        value.reset();
-        if (!given.is(JsonKind::null)) read_hash(given, value.emplace());
+        value = given.is(JsonKind::null) ? std::nullopt : std::optional(given.as_sha256());
+    }
+    void word(const char* key, std::string& value, Words known) {
+        const JsonValue given = member(key);
+        value = given.as_string();
+        if (std::find(known.begin(), known.end(), value) == known.end()) {
+            given.fail("MALFORMED", fmt::format("'{}' is none of {}", value, fmt::join(known, ", ")));
+        }
     }
     // Ascending whole numbers below `limit`.
-    void numbers(const char* key, std::vector<int>& values, int limit) {
+    void ascending(const char* key, std::vector<int>& values, int limit) {
         values.clear();
         for (const JsonValue value : member(key).elements()) {
             const int least = values.empty() ? 0 : values.back() + 1;
             values.push_back(static_cast<int>(value.as_integer(least, limit - 1)));
+        }
+    }
+    // Whole numbers below `limit`, each once, in an order that means something.
+    void distinct(const char* key, std::vector<int>& values, int limit) {
+        values.clear();
+        std::vector<bool> seen(static_cast<std::size_t>(limit));
+        for (const JsonValue value : member(key).elements()) {
+            values.push_back(static_cast<int>(value.as_integer(0, limit - 1)));
+            if (seen[static_cast<std::size_t>(values.back())]) value.fail("MALFORMED", "stands there twice");
+            seen[static_cast<std::size_t>(values.back())] = true;
         }
     }
     template <typename Describe>
@@ -249,21 +285,49 @@ class Reader {
         describe(reader, section);
         reader.finish();
     }
-    static void read_hash(JsonValue given, std::string& value) {
-        value = given.as_string();
-        const bool hexadecimal = std::all_of(value.begin(), value.end(),
-                                             [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-        if (value.size() != 64 || !hexadecimal) given.fail("MALFORMED", "is no SHA-256 of 64 lower-case hex digits");
-    }
 
     JsonValue object_;
     std::vector<std::string_view> keys_;
 };
 
-// Names of files need not be UTF-8: what is not becomes a replacement character.
-std::string dump(const Json& value) {
-    return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+// Makes every text one that JSON can hold.
+class Texts {
+  public:
+    template <typename T, typename... Limits>
+    void operator()(const char*, T& value, Limits...) {
+        clean(value);
+    }
+    template <typename T>
+    void hash(const char*, T& value) {
+        clean(value);
+    }
+    void word(const char*, std::string& value, Words) { clean(value); }
+    void ascending(const char*, std::vector<int>&, int) {}
+    void distinct(const char*, std::vector<int>&, int) {}
+    template <typename Describe>
+    void section(const char*, const Describe& describe_section) {
+        describe_section(*this);
+    }
+
+  private:
+    static void clean(std::string& text) { text = printable(text); }
+    template <typename T>
+    requires(!std::is_class_v<T>) static void clean(T&) {}
+    template <typename T>
+    static void clean(std::optional<T>& value) {
+        if (value) clean(*value);
+    }
+    template <typename T>
+    static void clean(std::vector<T>& values) {
+        for (T& value : values) clean(value);
+    }
+    template <typename T>
+    requires std::is_class_v<T>
+    static void clean(T& section) {
+        Texts texts;
+        describe(texts, section);
+    }
+};
 
 // Two spaces a level. What holds no container stands on one line, unless it is an object too long for that.
 void write(std::string& text, const Json& value, std::size_t indent) {
@@ -271,7 +335,7 @@ void write(std::string& text, const Json& value, std::size_t indent) {
     const bool nested = value.is_structured() && std::any_of(value.begin(), value.end(), [](const Json& inner) {
                             return inner.is_structured() && !inner.empty();
                         });
-    const std::string one_line = nested ? std::string() : dump(value);
+    const std::string one_line = nested ? std::string() : value.dump();
     if (!nested && (!value.is_object() || one_line.size() <= longest_object)) {
         text += one_line;
         return;
@@ -283,7 +347,7 @@ void write(std::string& text, const Json& value, std::size_t indent) {
         if (!first) text += ",\n";
         first = false;
         text += inner_indent;
-        if (value.is_object()) text += dump(key) + ": ";
+        if (value.is_object()) text += Json(key).dump() + ": ";
         write(text, inner, indent + 2);
     }
     text += "\n" + std::string(indent, ' ') + (value.is_object() ? "}" : "]");
@@ -298,12 +362,14 @@ void append_int32(std::string& bytes, std::int32_t value) {
 }  // namespace
 
 std::string encode_manifest(const Manifest& manifest) {
+    Manifest meant = manifest;
+    Texts texts;
+    describe(texts, meant);
     Writer writer;
-    Manifest copy = manifest;
-    describe(writer, copy);
+    describe(writer, meant);
     std::string text;
     write(text, writer.take(), 0);
-    return text + "\n";
+    return require_reads_back("the manifest", text + "\n", meant, decode_manifest);
 }
 
 Manifest decode_manifest(std::string_view text) {

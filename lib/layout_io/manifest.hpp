@@ -23,6 +23,7 @@ struct ManifestCountFile {
     std::int64_t total = 0;             // sum of all counts
     int record_slots = 0;               // of this file, zero ones included
     std::vector<int> fitted, held_out;  // record slots of this file, ascending
+    bool operator==(const ManifestCountFile&) const = default;
 };
 
 // One figure block: a layout under a dispatch model on a part of the record slots. Means and worst over scored layers.
@@ -32,6 +33,7 @@ struct ManifestScore {
     std::string part;      // "fit", "holdout", "all"
     int layers_scored = 0;
     double step_mean = 0, step_worst = 0, window_mean = 0, window_worst = 0;  // max/mean
+    bool operator==(const ManifestScore&) const = default;
 };
 
 // Per layer, on the fitted record slots under the even split; absent for a layer without counts.
@@ -40,6 +42,7 @@ struct ManifestLayer {
     double step = 0;
     std::optional<double> step_lower_bound;
     bool kept = false;  // the current row was kept (--min-gain)
+    bool operator==(const ManifestLayer&) const = default;
 };
 
 // What the guard of the step objective saw in the fitted record slots, and what it decided for the whole model.
@@ -52,6 +55,7 @@ struct ManifestGuard {
     // Cross-validated on the fitted record slots: mean step balancedness on others, and its gain over the window fit.
     std::optional<double> expected_holdout, expected_gain;
     double expected_gain_error = 0;  // standard error
+    bool operator==(const ManifestGuard&) const = default;
 };
 
 struct ManifestVerdict {
@@ -59,7 +63,8 @@ struct ManifestVerdict {
     std::string against;   // "trivial", or the base name of the current layout
     std::vector<std::string> reasons;
     std::optional<double> gain, gain_spread;
-    std::vector<int> worse_layers;
+    std::vector<int> worse_layers;  // whose step value grows, the largest growth first
+    bool operator==(const ManifestVerdict&) const = default;
 };
 
 struct Manifest {
@@ -70,8 +75,8 @@ struct Manifest {
 
     std::vector<ManifestCountFile> counts;
     Reduction reduction = Reduction::unknown;
-    std::string holdout;     // how the record slots were split: "interleave", "halves", "last", "none"
-    bool refit_all = false;  // fitted on all record slots after the split was scored
+    std::string holdout = "none";  // how the record slots were split: "interleave", "halves", "last", "none"
+    bool refit_all = false;        // fitted on all record slots after the split was scored
 
     Scenario scenario = unobserved_scenario();
 
@@ -84,9 +89,11 @@ struct Manifest {
     std::vector<std::optional<ManifestLayer>> layers;  // [L]
     std::optional<ManifestVerdict> verdict;
     std::vector<std::string> notes;
+    bool operator==(const Manifest&) const = default;
 };
 
-// JSON, keys in a fixed order, ends with a newline.
+// JSON, keys in a fixed order, ends with a newline. Texts are made printable(): names of files need not be UTF-8.
+// Throws Error{internal} when decode_manifest() would not make the same manifest of it.
 std::string encode_manifest(const Manifest& manifest);
 
 // Throws Error{input} with the JSON path for unknown, duplicate or missing keys and for values out of range.

@@ -61,10 +61,12 @@ struct Attestation {
     std::optional<std::string> dispatch;
     std::vector<std::vector<int>> first_row;                 // by rank: logical experts of its slots, row 0
     std::vector<std::pair<std::string, std::string>> facts;  // ascending names
+    bool operator==(const Attestation&) const = default;
 };
 
+// Texts are made printable(). Throws Error{internal} when decode_attestation() would not make the same of it.
 std::string encode_attestation(const Attestation& attestation);
-// Throws Error{input} with the JSON path for unknown, duplicate or missing keys.
+// Throws Error{input} with the JSON path for unknown, duplicate or missing keys and for what the schema does not allow.
 Attestation decode_attestation(std::string_view text);
 // A line for everything in which `now` is not what was attested.
 std::vector<std::string> differences(const Attestation& attested, const Attestation& now);

@@ -5,8 +5,11 @@
 
 #include "core/build_info.hpp"
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "files/json_document.hpp"
+#include "files/read_back.hpp"
 #include "loader/admission.hpp"
+#include "loader/geometry_members.hpp"
 
 namespace eplb {
 namespace {
@@ -18,14 +21,14 @@ std::optional<std::string> text_or_null(const JsonValue& value) {
     return std::string(value.as_string());
 }
 
-Geometry read_geometry(const JsonValue& value) {
-    constexpr std::array<std::string_view, 4> keys{"layers", "experts", "ranks", "slots_per_rank"};
-    value.allow_keys(keys);
-    const auto figure = [&](std::string_view key, int most) {
-        return static_cast<int>(value.at(key).as_integer(1, most));
-    };
-    return {figure("layers", max_layers), figure("experts", max_experts), figure("ranks", max_ranks),
-            figure("slots_per_rank", max_experts)};
+// As JSON can hold it.
+Attestation with_printable_texts(Attestation attestation) {
+    attestation.layout_name = printable(attestation.layout_name);
+    for (auto& [name, value] : attestation.facts) {
+        name = printable(name);
+        value = printable(value);
+    }
+    return attestation;
 }
 
 nlohmann::ordered_json to_json(const Attestation& attestation) {
@@ -38,10 +41,7 @@ nlohmann::ordered_json to_json(const Attestation& attestation) {
     json["layout_sha256"] = attestation.layout_sha256;
     json["map_hash"] = attestation.map_hash;
     json["table_sha256"] = or_null(attestation.table_sha256);
-    json["geometry"] = {{"layers", attestation.geometry.layers},
-                        {"experts", attestation.geometry.experts},
-                        {"ranks", attestation.geometry.ranks},
-                        {"slots_per_rank", attestation.geometry.slots_per_rank}};
+    json["geometry"] = geometry_members(attestation.geometry);
     json["engine"] = attestation.engine;
     json["dispatch"] = or_null(attestation.dispatch);
     json["first_row"] = attestation.first_row;
@@ -53,7 +53,8 @@ nlohmann::ordered_json to_json(const Attestation& attestation) {
 }  // namespace
 
 std::string encode_attestation(const Attestation& attestation) {
-    return to_json(attestation).dump() + "\n";
+    const Attestation meant = with_printable_texts(attestation);
+    return require_reads_back("the attestation", to_json(meant).dump() + "\n", meant, decode_attestation);
 }
 
 std::string encode_admission(const AdmissionReport& report) {
@@ -61,7 +62,8 @@ std::string encode_admission(const AdmissionReport& report) {
     json["tool"] = "eplb-load check";
     json["version"] = version();
     json["ok"] = report.admitted();
-    json["attestation"] = report.attestation ? to_json(*report.attestation) : nlohmann::ordered_json();
+    json["attestation"] =
+        report.attestation ? to_json(with_printable_texts(*report.attestation)) : nlohmann::ordered_json();
     json["findings"] = nlohmann::ordered_json::array();
     for (const Finding& finding : report.findings) {
         json["findings"].push_back({{"severity", name_of(finding.severity)},
@@ -85,10 +87,12 @@ Attestation decode_attestation(std::string_view text) {
     }
     Attestation attestation;
     attestation.layout_name = root.at("layout").as_string();
-    attestation.layout_sha256 = root.at("layout_sha256").as_string();
-    attestation.map_hash = root.at("map_hash").as_string();
-    attestation.table_sha256 = text_or_null(root.at("table_sha256"));
-    attestation.geometry = read_geometry(root.at("geometry"));
+    attestation.layout_sha256 = root.at("layout_sha256").as_sha256();
+    attestation.map_hash = root.at("map_hash").as_sha256();
+    if (const JsonValue table = root.at("table_sha256"); !table.is(JsonKind::null)) {
+        attestation.table_sha256 = table.as_sha256();
+    }
+    attestation.geometry = read_geometry_members(root.at("geometry"));
     attestation.engine = root.at("engine").as_string();
     attestation.dispatch = text_or_null(root.at("dispatch"));
     for (const JsonValue row : root.at("first_row").elements()) {

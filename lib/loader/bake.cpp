@@ -10,6 +10,7 @@
 
 #include "core/build_info.hpp"
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "files/digest.hpp"
 #include "files/mapped_file.hpp"
 #include "files/output_folder.hpp"
@@ -167,6 +168,7 @@ CheckpointRecord start_record(std::string kind, const Checkpoint& checkpoint, co
                               const LayoutFile& layout) {
     CheckpointRecord record;
     record.kind = std::move(kind);
+    record.tool_version = version();
     record.layout_sha256 = layout.sha256;
     record.map_hash = map_hash(layout.layout);
     record.family = family.name;
@@ -177,6 +179,18 @@ CheckpointRecord start_record(std::string kind, const Checkpoint& checkpoint, co
         record.source_config_sha256 = sha256_hex(MappedFile::open(checkpoint.folder() + "/config.json")->bytes());
     }
     return record;
+}
+
+// The record names every file, and whoever checks the hashes must find it under that name.
+void require_names_for_the_record(const Checkpoint& checkpoint) {
+    const auto require = [&](const std::string& name) {
+        if (printable(name) == name) return;
+        throw Error(ErrorCode::input, checkpoint.folder() + "/" + name,
+                    fmt::format("its name cannot stand in {}: it is no UTF-8 text", checkpoint_record_name),
+                    "rename or remove it");
+    };
+    for (std::size_t shard = 0; shard < checkpoint.shards().size(); ++shard) require(checkpoint.shard_name(shard));
+    for (const std::string& name : checkpoint.other_files()) require(name);
 }
 
 void note_draft_layers(const ExpertIndex& index, CheckpointRecord& record) {
@@ -222,31 +236,6 @@ void finish_folder(OutputFolder& folder, const CheckpointRecord& record, const s
 
 }  // namespace
 
-std::string encode_checkpoint_record(const CheckpointRecord& record) {
-    nlohmann::ordered_json json;
-    json["format_version"] = 1;
-    json["kind"] = record.kind;
-    json["tool_version"] = version();
-    json["layout_sha256"] = record.layout_sha256;
-    json["map_hash"] = record.map_hash;
-    json["family"] = record.family;
-    json["geometry"] = {{"layers", record.geometry.layers},
-                        {"experts", record.geometry.experts},
-                        {"ranks", record.geometry.ranks},
-                        {"slots_per_rank", record.geometry.slots_per_rank}};
-    const auto or_null = [](const std::string& text) -> nlohmann::ordered_json {
-        return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
-    };
-    json["source"] = {{"config_sha256", or_null(record.source_config_sha256)},
-                      {"index_sha256", or_null(record.source_index_sha256)}};
-    json["files"] = nlohmann::ordered_json::array();
-    for (const CheckpointRecord::File& file : record.files) {
-        json["files"].push_back({{"name", file.name}, {"sha256", file.sha256}, {"bytes", file.bytes}});
-    }
-    json["notes"] = record.notes;
-    return json.dump(2) + "\n";
-}
-
 void require_bakeable(const Layout& layout, const std::vector<int>& rows, int groups) {
     const Geometry& geometry = layout.geometry();
     if (geometry.redundant_total() != 0) {
@@ -284,11 +273,12 @@ CheckpointRecord bake_checkpoint(const Checkpoint& checkpoint, const ModelFamily
     require_bakeable(layout.layout, index.rows, checkpoint.config().groups.value_or(1));
     const std::map<int, LayerPermutation> permutations = permutations_of(layout.layout, index);
     const ShardBaker baker(family, permutations);
+    require_names_for_the_record(checkpoint);
     CheckpointRecord record = start_record("bake", checkpoint, family, layout);
     note_draft_layers(index, record);
     if (!checkpoint.left_out().empty()) {
         record.notes.push_back(fmt::format("left out, folders and files that the index does not name: {}",
-                                           fmt::join(checkpoint.left_out(), ", ")));
+                                           printable(fmt::format("{}", fmt::join(checkpoint.left_out(), ", ")))));
     }
 
     OutputFolder folder(out, force);

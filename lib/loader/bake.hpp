@@ -2,7 +2,6 @@
 // with its physical experts in slot order (slots).
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,27 +9,9 @@
 #include "core/progress.hpp"
 #include "layout_io/layout_file.hpp"
 #include "loader/checkpoint.hpp"
+#include "loader/checkpoint_record.hpp"
 
 namespace eplb {
-
-// What is written beside the tensors into eplb-checkpoint.json: where they come from and what they must hash to.
-struct CheckpointRecord {
-    std::string kind;  // "bake" or "slots"
-    std::string layout_sha256, map_hash, family;
-    Geometry geometry;
-    std::string source_config_sha256, source_index_sha256;  // empty where the source has none
-    struct File {
-        std::string name, sha256;
-        std::uint64_t bytes = 0;
-    };
-    std::vector<File> files;
-    std::vector<std::string> notes;
-};
-
-inline constexpr std::string_view checkpoint_record_name = "eplb-checkpoint.json";
-
-// JSON, keys in a fixed order, ends with a newline.
-std::string encode_checkpoint_record(const CheckpointRecord& record);
 
 // Throws Error{infeasible} unless the layout has no redundancy and, where `groups` > 1, every group of E / groups
 // neighbouring slots holds the experts of one group: a router that is limited to groups would choose others.

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "core/error.hpp"
+#include "files/error_of.hpp"
 #include "files/temporary_folder.hpp"
 #include "layout_io/layout_file.hpp"
 #include "layout_io/manifest.hpp"
@@ -57,9 +58,8 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }  // namespace
 
 TEST_CASE("a manifest reads back as it was written") {
-    const std::string text = encode_manifest(sample());
-    const Manifest manifest = decode_manifest(text);
-    CHECK(encode_manifest(manifest) == text);
+    const Manifest manifest = decode_manifest(encode_manifest(sample()));
+    CHECK(manifest == sample());
     CHECK(manifest.geometry == Geometry{3, 4, 2, 3});
     REQUIRE(manifest.counts.size() == 2);
     CHECK(manifest.counts[0].held_out == std::vector<int>{1, 3});
@@ -145,7 +145,38 @@ TEST_CASE("a manifest cut at any byte is refused") {
 TEST_CASE("the name of a count file need not be UTF-8") {
     Manifest manifest = sample();
     manifest.counts[0].name = "dump\xff.pt";
-    CHECK(decode_manifest(encode_manifest(manifest)).counts[0].name == "dump\xef\xbf\xbd.pt");  // U+FFFD
+    CHECK(decode_manifest(encode_manifest(manifest)).counts[0].name == "dump?.pt");
+}
+
+TEST_CASE("layers that get worse stand in the order of their growth, each once") {
+    Manifest manifest = sample();
+    manifest.verdict->worse_layers = {2, 0, 1};
+    CHECK(decode_manifest(encode_manifest(manifest)).verdict->worse_layers == std::vector<int>{2, 0, 1});
+    const std::string text = encode_manifest(manifest);
+    CHECK(manifest_error(replaced(text, "[2,0,1]", "[2,0,2]")).find("$.verdict.worse_layers[2]") == 0);
+    CHECK(manifest_error(replaced(text, "[2,0,1]", "[2,0,4095]")) == "");
+    CHECK(manifest_error(replaced(text, "[2,0,1]", "[2,0,4096]")).find("$.verdict.worse_layers[2]") == 0);
+    CHECK(manifest_error(replaced(text, "[2,0,1]", "[2,-1,1]")).find("$.verdict.worse_layers[1]") == 0);
+}
+
+TEST_CASE("a manifest that its reader would refuse is not written, and the reader's reason is told") {
+    const auto refused = [](auto change) {
+        Manifest wrong = sample();
+        change(wrong);
+        const Error error = error_of([&] { encode_manifest(wrong); });
+        CHECK(error.code() == ErrorCode::internal);
+        return std::string(error.what());
+    };
+    using Catch::Contains;
+    CHECK_THAT(refused([](Manifest& wrong) { wrong.verdict->worse_layers = {1, 1}; }), Contains("worse_layers[1]"));
+    CHECK_THAT(refused([](Manifest& wrong) { wrong.counts[0].fitted = {2, 0}; }), Contains("fitted[1]"));
+    CHECK_THAT(refused([](Manifest& wrong) { wrong.scores[0].part = "some"; }), Contains("$.scores[0].part"));
+    CHECK_THAT(refused([](Manifest& wrong) { wrong.holdout = "odd"; }), Contains("$.counts.holdout"));
+    CHECK_THAT(refused([](Manifest& wrong) { wrong.verdict->decision = "maybe"; }), Contains("$.verdict.decision"));
+    CHECK_THAT(refused([](Manifest& wrong) { wrong.layers[1]->window = -1; }), Contains("$.layers[1].window"));
+    CHECK_THAT(refused([](Manifest& wrong) { wrong.seed = std::uint64_t{1} << 63; }), Contains("$.fit.seed"));
+    CHECK_THAT(refused([](Manifest& wrong) { wrong.geometry.slots_per_rank = 0; }), Contains("slots_per_rank"));
+    CHECK_THAT(refused([](Manifest& wrong) { wrong.map_hash = "none"; }), Contains("$.layout.map_hash"));
 }
 
 TEST_CASE("an unfinished figure never reaches a file") {

@@ -384,12 +384,30 @@ TEST_CASE("an attestation is read back, and every difference is named") {
     const Attestation attested = *deployment.admit().attestation;
     Attestation now = decode_attestation(encode_attestation(attested));
     CHECK(differences(attested, now).empty());
+    CHECK(now == attested);
     now.map_hash = "00";
     now.first_row[0][0] = 7;
     now.facts.back().second = "changed";
     CHECK(differences(attested, now).size() == 3);
     CHECK_THROWS_AS(decode_attestation(R"({"format_version":1})"), Error);
     CHECK_THROWS_AS(decode_attestation(R"({"format_version":2})"), Error);
+}
+
+TEST_CASE("an attestation that could not be read again is not written, and its texts need not be UTF-8") {
+    Deployment deployment;
+    Attestation attestation = *deployment.admit().attestation;
+    attestation.layout_name = "lay\xff.json";
+    attestation.facts.emplace_back("zzz", "mod\xc3");
+    const Attestation back = decode_attestation(encode_attestation(attestation));
+    CHECK(back.layout_name == "lay?.json");
+    CHECK(back.facts.back().second == "mod?");
+    attestation.geometry.slots_per_rank = 0;
+    const Error error = error_of([&] { encode_attestation(attestation); });
+    CHECK(error.code() == ErrorCode::internal);
+    CHECK_THAT(error.what(), Catch::Contains("$.geometry.slots_per_rank"));
+    attestation.geometry.slots_per_rank = 1;
+    attestation.map_hash = "00";
+    CHECK_THAT(error_of([&] { encode_attestation(attestation); }).what(), Catch::Contains("$.map_hash"));
 }
 
 TEST_CASE("every rule has a code and a summary of its own") {

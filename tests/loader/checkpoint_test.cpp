@@ -79,7 +79,7 @@ struct SmallCheckpoint {
 LayoutFile layout_of(const Geometry& geometry, std::initializer_list<int> experts) {
     std::vector<ExpertId> slots;
     for (const int expert : experts) slots.push_back(ExpertId{expert});
-    return {"x.json", "hash", Layout(geometry, slots)};
+    return {"x.json", std::string(64, 'a'), Layout(geometry, slots)};
 }
 
 // The text of a tensor, wherever it is in the folder.
@@ -235,4 +235,45 @@ TEST_CASE("config.json is read under the names of several families") {
     CHECK(qwen.expert_layers() == std::vector<int>{3});
     CHECK_THROWS_AS(parse_model_config("c", R"({"num_hidden_layers": "5"})"), Error);
     CHECK_THROWS_AS(parse_model_config("c", R"({"num_experts": 4, "n_routed_experts": 8})"), Error);
+}
+
+TEST_CASE("a checkpoint record that could not be read again is not written") {
+    CheckpointRecord record;
+    record.kind = "slots";
+    record.tool_version = "1.0";
+    record.layout_sha256 = record.map_hash = record.source_index_sha256 = std::string(64, 'a');
+    record.family = "deepseek";
+    record.geometry = {2, 4, 2, 3};
+    record.files = {{"rank-00000-of-00001.safetensors", std::string(64, 'b'), (std::uint64_t{1} << 63) - 1}};
+    record.notes = {"a \"note\""};
+    CHECK(decode_checkpoint_record(encode_checkpoint_record(record)) == record);
+    const auto refused = [&](auto change) {
+        CheckpointRecord wrong = record;
+        change(wrong);
+        const Error error = error_of([&] { encode_checkpoint_record(wrong); });
+        CHECK(error.code() == ErrorCode::internal);
+        return std::string(error.what());
+    };
+    CHECK_THAT(refused([](CheckpointRecord& wrong) { wrong.kind = "copy"; }), Catch::Contains("$.kind"));
+    CHECK_THAT(refused([](CheckpointRecord& wrong) { ++wrong.files[0].bytes; }), Catch::Contains("$.files[0].bytes"));
+    CHECK_THAT(refused([](CheckpointRecord& wrong) { wrong.files[0].sha256 = "?"; }),
+               Catch::Contains("$.files[0].sha256"));
+    CHECK_THAT(refused([](CheckpointRecord& wrong) { wrong.geometry.ranks = 0; }), Catch::Contains("$.geometry.ranks"));
+    CHECK_THAT(refused([](CheckpointRecord& wrong) { wrong.source_config_sha256 = "x"; }),
+               Catch::Contains("$.source.config_sha256"));
+}
+
+TEST_CASE("bake refuses a file whose name cannot stand in the record, before it writes") {
+    const SmallCheckpoint small;
+    small.open();
+    small.folder.write("in/odd\xff.txt", std::string_view("x"));
+    const Checkpoint source = Checkpoint::open(small.folder.file("in"));
+    const std::string out = small.folder.file("out");
+    const Error error = error_of([&] {
+        bake_checkpoint(source, find_model_family("deepseek-v4"), layout_of({2, 4, 2, 2}, {2, 0, 3, 1, 1, 2, 0, 3}),
+                        out, false, {});
+    });
+    CHECK(error.code() == ErrorCode::input);
+    CHECK_THAT(error.what(), Catch::Contains("odd?.txt"));
+    CHECK_FALSE(std::filesystem::exists(out));
 }

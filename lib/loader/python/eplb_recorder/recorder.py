@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import hashlib
 import json
+import math
 import os
 import time
 
@@ -55,7 +56,7 @@ class Recorder:
         if records is None and byte_budget is None:
             raise WindowError("the unbounded mode needs byte_budget, the device memory that it may take")
         self.experts = int(experts)
-        self.scenario = dict(scenario or {})
+        self.scenario = _checked_scenario(scenario or {})
         self._maps = [self._checked_map(layout)]
         self.layers, self.slots = self._maps[0].shape
         self.device, self.dtype = torch.device(device), dtype
@@ -278,8 +279,8 @@ class Recorder:
     def _sidecar(self, window, counts, reduction, members, tokens, phases, seconds, rank=None) -> dict:
         sidecar = {
             "format_version": 1,
-            "file": "",    # write_window fills in both
-            "sha256": "",
+            "file": "-",  # write_window puts the name and the digest of the file in both places
+            "sha256": "0" * 64,
             "reduction": reduction,
             "window": self._window,
             "members": members,
@@ -329,6 +330,18 @@ class Recorder:
     def _set_recording(self, on: bool) -> None:
         self._recording = on
         self._state[1].fill_(int(on))
+
+
+def _checked_scenario(scenario: dict) -> dict:
+    """What the sidecar can hold, looked at before the load and not when the window is to be written."""
+    for key, value in scenario.items():
+        if not isinstance(key, str):
+            raise WindowError(f"scenario key {key!r} is not a string")
+        if not isinstance(value, (str, bool, int, float)) or (isinstance(value, float) and not math.isfinite(value)):
+            raise WindowError(f"scenario entry '{key}' is {value!r}: entries are strings, finite numbers or booleans")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise WindowError(f"scenario entry '{key}' is {value}: whole numbers have at most 63 bits, write it as a string")
+    return dict(scenario)
 
 
 def _hash_of(layout: torch.Tensor) -> str:
