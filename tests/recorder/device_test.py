@@ -45,6 +45,14 @@ class Device(unittest.TestCase):
             assert recorder._chunks[0][0].cpu()[0, 2].tolist() == [1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1]
         """)
 
+    def test_counts_that_the_engine_keeps_on_the_host_are_taken(self):
+        self.passes("""
+            recorder.add_counts(torch.full((layers, slots), 3), torch.tensor(7))
+            recorder.append()
+            assert recorder._chunks[0][0].cpu()[0].tolist() == [[3] * slots] * layers
+            assert recorder._chunks[0][1].cpu()[0, 0] == 7
+        """)
+
     def test_a_dump_is_one_bulk_copy_and_little_metadata(self):
         self.passes("""
             counts = torch.arange(layers * slots, dtype=torch.int32).reshape(layers, slots).to(device)

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from eplb_recorder import Recorder, WindowError, attach, sglang
+from eplb_recorder import Recorder, WindowError, attach
+from eplb_recorder import recorder as recorder_module
 from ranks import run_on_ranks, values
 
 # Two layers, three experts on four slots (2 ranks x 2). Layer 0 holds expert 2 twice, layer 1 expert 0 twice.
@@ -187,6 +188,12 @@ class Unbounded(unittest.TestCase):
         for record in (0, Recorder._CHUNK_RECORDS - 1, Recorder._CHUNK_RECORDS, kept - 1):
             self.assertEqual(counts[record], folded(pass_of(record).numpy()))
 
+    def test_the_first_records_must_fit_the_budget(self):
+        chunk = Recorder._CHUNK_RECORDS * 2 * 4 * 4
+        Recorder(LAYOUT, 3, records=None, byte_budget=chunk)
+        with self.assertRaisesRegex(WindowError, f"the first 128 records take {chunk} bytes"):
+            Recorder(LAYOUT, 3, records=None, byte_budget=chunk - 1)
+
     def test_it_needs_a_budget(self):
         with self.assertRaisesRegex(WindowError, "byte_budget"):
             Recorder(LAYOUT, 3, records=None)
@@ -208,6 +215,54 @@ class Arithmetic(unittest.TestCase):
             for counts, dtype in values(run_on_ranks(2, wide_sum, folder)):
                 self.assertEqual(dtype, "torch.int64")
                 self.assertEqual(counts, [[[2**31, 2**31, 2**32], [2**32, 2**31, 2**31]]])
+
+    def test_a_pass_that_int32_does_not_hold_fails_the_dump(self):
+        for added, fits in ((2**31 - 2**30 - 1, True), (2**31 - 2**30, False)):
+            recorder = Recorder(LAYOUT, 3, records=2)
+            recorder.start()
+            for count in (2**30, added):  # in sum 2^31 - 1, and one more
+                recorder.add_counts(torch.full((2, 4), count, dtype=torch.int32))
+            recorder.append()
+            with tempfile.TemporaryDirectory() as folder:
+                error = error_of(lambda: recorder.dump_partial(os.path.join(folder, "Y.pt"), rank=0, ranks=1))
+            self.assertEqual(error is None, fits, error)
+        self.assertIn("1 passes counted more than torch.int32 holds", error)
+
+    def test_a_pass_that_wrapped_to_nothing_in_int32_fails_the_dump(self):
+        recorder = Recorder(LAYOUT, 3, records=2)
+        recorder.start()
+        for _ in range(4):
+            recorder.add_counts(torch.full((2, 4), 2**30, dtype=torch.int32))  # 2^32 is 0 in int32
+        recorder.append()
+        self.assertIn("passes counted more", error_of(lambda: recorder.dump_partial("Y.pt", rank=0, ranks=1)))
+
+    def test_a_sum_that_int64_does_not_hold_is_refused(self):
+        recorder = Recorder(LAYOUT, 3, records=1, dtype=torch.int64)
+        recorder.start()
+        recorder.add_counts(torch.full((2, 4), 2**62))  # expert 2 has two replicas: 2^63
+        recorder.append()
+        self.assertIn("more than int64 holds", error_of(lambda: recorder.dump_partial("Y.pt", rank=0, ranks=1)))
+
+    def test_ids_and_masks_of_another_kind_are_refused(self):
+        recorder, ids = Recorder(LAYOUT, 3), torch.tensor([[0, 1], [2, 3]])
+        for bad in (ids.float(), ids.bool()):
+            with self.assertRaisesRegex(ValueError, "integers"):
+                recorder.record(0, bad)
+        for mask in (torch.tensor([True]), torch.tensor([[True], [True]]), torch.tensor([1.0, 0.0])):
+            with self.assertRaisesRegex(ValueError, "row_mask"):
+                recorder.record(0, ids, mask)
+        for outside in (-2, 4):
+            with self.assertRaises(RuntimeError):
+                recorder.record(0, torch.tensor([[outside]]))
+        for dtype in (torch.int16, torch.int32, torch.uint8):
+            recorder.record(0, ids.to(dtype), torch.tensor([1, 0]))
+        self.assertEqual(recorder._pass_counts[0].tolist(), [3, 3, 0, 0])
+
+    def test_counts_of_a_pass_of_another_shape_or_kind_are_refused(self):
+        recorder = Recorder(LAYOUT, 3)
+        for bad in (torch.ones(1, 4, dtype=torch.int32), torch.ones(2, 4), torch.ones(2, 4, dtype=torch.bool)):
+            with self.assertRaisesRegex(WindowError, r"this window takes integers \[2, 4\]"):
+                recorder.add_counts(bad)
 
     def test_float_counts_are_refused(self):
         with self.assertRaisesRegex(WindowError, "int32 or int64"):
@@ -314,6 +369,28 @@ def killed(rank, folder, victim, phase):
     return error, report.records
 
 
+def killed_around_the_write(rank, folder, before):
+    """Rank 0 dies right after its write, or instead of it."""
+    recorder, target = filled(), os.path.join(folder, "Y.pt")
+    if rank == 0:
+        write = recorder_module.ops().write_window
+
+        def die(*arguments):
+            if not before:
+                write(*arguments)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        recorder_module.ops = lambda: types.SimpleNamespace(write_window=die, physical_to_logical=torch.ops.eplb.physical_to_logical)
+    return error_of(lambda: recorder.dump(target, dist.group.WORLD, timeout=5, force=True))
+
+
+def one_rehearses(rank, folder):
+    recorder, target = filled(), os.path.join(folder, "Y.pt")
+    call = recorder.dump if rank == 0 else recorder.rehearse
+    error = error_of(lambda: call(target, dist.group.WORLD, timeout=10))
+    return error, recorder.dump(target, dist.group.WORLD).records
+
+
 class Failures(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp()
@@ -401,6 +478,29 @@ class Failures(unittest.TestCase):
             self.assertIn("write: a member of the group did not answer", value[0])
         self.assertEqual(self.files(), ["survivors.pt", "survivors.window.json"])
 
+    def test_a_rank_killed_after_the_write_leaves_a_file_that_the_survivors_name(self):
+        for stale in (False, True):
+            folder = tempfile.mkdtemp()
+            if stale:  # a whole file of another window is not this one's
+                stale_folder = os.path.join(folder, "other")
+                os.mkdir(stale_folder)
+                recorder = filled()
+                recorder.add_counts(pass_of(1))
+                recorder.append()
+                recorder.dump_partial(os.path.join(folder, "Y.pt"), rank=0, ranks=1)
+                os.rename(os.path.join(folder, "Y.rank0.pt"), os.path.join(folder, "Y.pt"))
+                os.rename(os.path.join(folder, "Y.rank0.window.json"), os.path.join(folder, "Y.window.json"))
+            results = run_on_ranks(2, killed_around_the_write, folder, stale, missing=[0])
+            self.assertEqual(results[0], ("died", -signal.SIGKILL))
+            kind, value = results[1]
+            self.assertEqual(kind, "returned", value)
+            self.assertEqual("Y.pt is there and whole, with the sum of this window" in value, not stale, value)
+
+    def test_members_that_run_another_dump_are_told_so(self):
+        for answer in values(run_on_ranks(2, one_rehearses, self.folder)):
+            self.assertIn("the members do not run the same dump", answer[0])
+            self.assertEqual(answer[1], 1)  # the group serves on, the window is there
+
     def test_no_group_is_refused_with_the_way_out(self):
         self.assertIn("dump_partial()", error_of(lambda: filled().dump(os.path.join(self.folder, "Y.pt"), None)))
 
@@ -419,47 +519,37 @@ def rehearsal(rank, folder):
     return report.records, left, load(target)["logical_count"][0].tolist()
 
 
+def rehearsal_beside_files(rank, folder):
+    filled().rehearse(os.path.join(folder, "Y.pt"), dist.group.WORLD)
+
+
+def rehearsal_in_an_unwritable_place(rank, folder):
+    return error_of(lambda: filled().rehearse("/proc/Y.pt", dist.group.WORLD))
+
+
 class Rehearsal(unittest.TestCase):
+    def test_files_that_are_there_stay_as_they_are(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("Y.pt", "Y.window.json", "Y.rehearsal.pt", "Y.rehearsal.window.json"):
+                with open(os.path.join(folder, name), "w") as file:
+                    file.write(name)
+            values(run_on_ranks(2, rehearsal_beside_files, folder))
+            for name in os.listdir(folder):
+                with open(os.path.join(folder, name)) as file:
+                    self.assertEqual(file.read(), name)
+            self.assertEqual(len(os.listdir(folder)), 4)
+
+    def test_a_place_that_cannot_be_written_is_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for error in values(run_on_ranks(2, rehearsal_in_an_unwritable_place, folder)):
+                self.assertIn("rank 0, write: ", error)
+                self.assertIn("/proc", error)
+
     def test_it_runs_the_whole_path_and_leaves_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
             for records, left, counts in values(run_on_ranks(2, rehearsal, folder)):
                 self.assertEqual((records, left), (1, []))
                 self.assertEqual(counts, (2 * np.array(folded(pass_of(7).numpy()))).tolist())
-
-
-def behind_sglang(rank, folder):
-    server = types.SimpleNamespace(_accumulator=object(), recording=False)
-    args = types.SimpleNamespace(expert_distribution_recorder_mode="stat", enable_expert_distribution_metrics=False, enable_eplb=False)
-    accumulator = sglang.install(server, args, Recorder(LAYOUT, 3, records=3), dist.group.WORLD, folder)
-    server._accumulator.reset()  # what start_record() does
-    for value in (7, 9):
-        server._accumulator.append(0, "primary", {"global_physical_count": pass_of(value)})
-    report = server._accumulator.dump("file")
-    server._accumulator.reset()  # what dump_record() does afterwards
-    server._accumulator.append(1, "primary", {"global_physical_count": pass_of(11)})
-    second = accumulator.dump("file")
-    return load(report.path)["logical_count"].tolist(), load(second.path)["logical_count"][0].tolist()
-
-
-class SGLang(unittest.TestCase):
-    def test_the_accumulator_records_and_dumps_as_the_endpoints_call_it(self):
-        with tempfile.TemporaryDirectory() as folder:
-            (first, second), = values(run_on_ranks(1, behind_sglang, folder))
-        self.assertEqual(first[:2], [folded(pass_of(7).numpy()), folded(pass_of(9).numpy())])
-        self.assertEqual(second, folded(pass_of(11).numpy()))
-
-    def test_what_would_bring_a_device_collective_back_is_refused_by_its_switch(self):
-        args = dict(expert_distribution_recorder_mode="stat", enable_expert_distribution_metrics=False, enable_eplb=False)
-        server = types.SimpleNamespace(_accumulator=object(), recording=False)
-        for name, value, switch in (("expert_distribution_recorder_mode", "per_pass", "--expert-distribution-recorder-mode"),
-                                    ("enable_expert_distribution_metrics", True, "--enable-expert-distribution-metrics"),
-                                    ("enable_eplb", True, "--enable-eplb")):
-            with self.assertRaisesRegex(WindowError, switch):
-                sglang.install(server, types.SimpleNamespace(**{**args, name: value}), None, None)
-        with self.assertRaisesRegex(WindowError, "already recording"):
-            sglang.install(types.SimpleNamespace(_accumulator=object(), recording=True), types.SimpleNamespace(**args), None, None)
-        with self.assertRaisesRegex(WindowError, "no active recorder"):
-            sglang.install(types.SimpleNamespace(recording=False), types.SimpleNamespace(**args), None, None)
 
 
 class Hook(unittest.TestCase):

@@ -5,8 +5,9 @@
 // Window of one rank (docs/recorder.md):
 //   ring         [B, L, P] int32 or int64   physical counts of the last B passes
 //   meta         [B, 2]    int32            tokens of the pass, phase + 256 * layout generation
-//   state        [4]       int64            passes recorded so far, recording (0/1), phase, layout generation
-//   pass_counts  [L, P]    as ring          counts of the pass under way
+//   state        [5]       int64            passes recorded so far, recording (0/1), phase, layout generation,
+//                                           passes with a count that the ring's type does not hold
+//   pass_counts  [L, P]    int64            counts of the pass under way
 //   pass_tokens  [L]       int64            tokens seen by each layer in the pass under way
 // A pass with sequence number s lies in ring slot s mod B.
 #include <ATen/ATen.h>
@@ -30,8 +31,14 @@ void record_topk_(Tensor& pass_counts, Tensor& pass_tokens, int64_t layer, const
     require(physical_ids.dim() == 2, "record_topk_: physical_ids must be [tokens, k]");
     require(layer >= 0 && layer < pass_counts.size(0), "record_topk_: layer " + std::to_string(layer) +
                                                            " is outside 0.." + std::to_string(pass_counts.size(0) - 1));
-    Tensor valid = physical_ids.ge(0);  // -1 marks a padded or dropped choice
-    if (row_mask) valid = valid.logical_and(row_mask->to(at::kBool).unsqueeze(1));
+    require(at::isIntegralType(physical_ids.scalar_type(), false), "record_topk_: physical_ids are integers");
+    Tensor valid = physical_ids.ne(-1);  // -1 marks a padded or dropped choice
+    if (row_mask) {
+        require(row_mask->dim() == 1 && row_mask->size(0) == physical_ids.size(0) &&
+                    at::isIntegralType(row_mask->scalar_type(), true),
+                "record_topk_: row_mask must be [tokens], bool or integer");
+        valid = valid.logical_and(row_mask->to(at::kBool).unsqueeze(1));
+    }
     const Tensor index =
         physical_ids.to(at::kLong).mul(valid);  // an id that does not count points at slot 0 and adds 0
     pass_counts.select(0, layer).scatter_add_(0, index.reshape({-1}),
@@ -46,8 +53,11 @@ void record_append_(Tensor& ring, Tensor& meta, Tensor& state, Tensor& pass_coun
     const Tensor tag = state.narrow(0, 3, 1).mul(256).add(state.narrow(0, 2, 1));
     const Tensor entry = at::cat({tokens, tag}).to(meta.scalar_type()).unsqueeze(0);
     // While recording is off the slot is rewritten with what it holds: a captured graph cannot skip.
-    ring.index_copy_(0, slot, at::where(on.view({1, 1, 1}), pass_counts.unsqueeze(0), ring.index_select(0, slot)));
+    const Tensor counts = pass_counts.to(ring.scalar_type());
+    ring.index_copy_(0, slot, at::where(on.view({1, 1, 1}), counts.unsqueeze(0), ring.index_select(0, slot)));
     meta.index_copy_(0, slot, at::where(on.view({1, 1}), entry, meta.index_select(0, slot)));
+    const Tensor misfit = pass_counts.ne(counts).logical_or(pass_counts.lt(0)).any().reshape({1});
+    state.narrow(0, 4, 1).add_(misfit.logical_and(on));
     state.narrow(0, 0, 1).add_(recording);
     pass_counts.zero_();
     pass_tokens.zero_();

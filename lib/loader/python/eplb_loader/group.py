@@ -41,9 +41,9 @@ class Group:
         """Ends a phase on every rank. `failure` is this rank's exception or None. Returns the values of all ranks, or
         raises InstallError with the reason of every rank that failed, on all of them."""
         answers = self.gather((None if failure is None else one_line(failure), value))
-        reasons = [f"rank {rank}: {reason}" for rank, (reason, _) in enumerate(answers) if reason is not None]
+        reasons = [(f"rank {rank}", reason) for rank, (reason, _) in enumerate(answers) if reason is not None]
         if reasons:
-            raise InstallError("; ".join(_merged(reasons, self.ranks))) from failure
+            raise InstallError("; ".join(merged(reasons, self.ranks))) from failure
         return [value for _, value in answers]
 
     def _global_rank(self, rank):
@@ -84,10 +84,12 @@ def first_line(error):
     return text[0] if text else type(error).__name__
 
 
-def _merged(reasons, ranks):
-    """One line where every rank says the same."""
-    texts = {reason.split(": ", 1)[1] for reason in reasons}
-    return [f"all ranks: {texts.pop()}"] if len(texts) == 1 and len(reasons) == ranks > 1 else reasons
+def merged(reasons, ranks):
+    """"who: reason" of each (who, reason); one line where every rank says the same."""
+    texts = {text for _, text in reasons}
+    if len(texts) == 1 and len(reasons) == ranks > 1:
+        return [f"all ranks: {texts.pop()}"]
+    return [f"{who}: {text}" for who, text in reasons]
 
 
 def move_layer(tensors, plan, group):

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import json
 import math
 import os
+import shutil
+import tempfile
 import time
 
 import torch
 from eplb_loader.library import ops
 
 from .errors import WindowError
-from .host_group import HostGroup
+from .host_group import HostGroup, PeerLost
 
 PHASES = ("unknown", "prefill", "decode", "mixed")
 _INT32_MAX = 2**31 - 1
+_INT64_MAX = 2**63 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,8 +39,8 @@ class Recorder:
     layout       physical_to_logical_map, [layers][physical slots]
     experts      logical experts a layer
     records      passes kept; older ones are overwritten and counted. None: all of them, until `byte_budget` is used up
-    dtype        torch.int32 or torch.int64 counts
-    byte_budget  bytes of device memory that the unbounded mode may take
+    dtype        torch.int32 or torch.int64 counts; a pass that counts more than int32 holds is noticed and fails the dump
+    byte_budget  bytes of device memory that the counts of the unbounded mode may take
 
     Inside a forward pass call record() (or add_counts()) for each MoE layer, and append() at its end. None of them synchronises
     with the host or allocates at a new address that a captured graph would miss; the unbounded mode grows on the host and so
@@ -62,14 +64,17 @@ class Recorder:
         self.device, self.dtype = torch.device(device), dtype
         self._bounded, self._budget = records is not None, byte_budget
         self._capacity = records if self._bounded else self._CHUNK_RECORDS
+        if not self._bounded and self._chunk_bytes() > self._budget:
+            raise WindowError(f"byte_budget={self._budget}: the first {self._capacity} records take {self._chunk_bytes()} bytes")
         self._chunks = [self._new_chunk()]
         self._host_appends = 0  # the unbounded mode counts on the host
-        self._state = torch.zeros(4, dtype=torch.int64, device=self.device)
-        self._pass_counts = torch.zeros((self.layers, self.slots), dtype=dtype, device=self.device)
+        self._state = torch.zeros(5, dtype=torch.int64, device=self.device)
+        self._pass_counts = torch.zeros((self.layers, self.slots), dtype=torch.int64, device=self.device)
         self._pass_tokens = torch.zeros(self.layers, dtype=torch.int64, device=self.device)
         self._recording = False
         self._window = ""
-        self._dumped_to: str | None = None
+        self._dumped_to: str | None = None  # where the window went that is still here
+        self._last_dump: str | None = None  # where the window before this one went, when it was ended by its dump
 
     # ---- control, between forward passes ---------------------------------------------------------------------------------
 
@@ -77,8 +82,18 @@ class Recorder:
         """Empties the window and records from the next pass on. `window` names it; files of one window carry one name."""
         self.reset()
         self._window = window
-        self._dumped_to = None
+        self._dumped_to = self._last_dump = None
         self._set_recording(True)
+
+    def recorded(self) -> int:
+        """Passes recorded since the start, those overwritten too; waits for the device."""
+        return int(self._state[0])
+
+    def resume(self) -> None:
+        """Records on after a dump, into an empty window of the same name: for an engine whose dump does not end a recording."""
+        last_dump = self._dumped_to or self._last_dump
+        self.start(self._window)
+        self._last_dump = last_dump
 
     def stop(self) -> None:
         self._set_recording(False)
@@ -89,8 +104,8 @@ class Recorder:
         del self._chunks[1:]
         for tensor in (*self._chunks[0], self._pass_counts, self._pass_tokens):
             tensor.zero_()
-        self._state[0].zero_()
-        self._state[3].zero_()
+        for entry in (0, 3, 4):
+            self._state[entry].zero_()
         self._host_appends = 0
 
     def set_phase(self, phase: str) -> None:
@@ -113,14 +128,23 @@ class Recorder:
     # ---- inside a forward pass -------------------------------------------------------------------------------------------
 
     def record(self, layer: int, physical_ids: torch.Tensor, row_mask: torch.Tensor | None = None) -> None:
-        """Counts one layer's top-k choices: physical_ids [tokens, k], -1 where there is none; row_mask [tokens], false for padding."""
+        """Counts one layer's top-k choices.
+
+        physical_ids  [tokens, k], any integer type; -1 where there is none, another id outside the slots is an error of the
+                      device's scatter_add
+        row_mask      [tokens], bool or integer; false for padding
+        """
         ops().record_topk_(self._pass_counts, self._pass_tokens, layer, physical_ids, row_mask)
 
     def add_counts(self, counts: torch.Tensor, tokens: torch.Tensor | None = None) -> None:
-        """Adds counts that the engine has made itself: counts [layers, slots]; tokens of the pass, a 0-d or [layers] tensor."""
-        self._pass_counts.add_(counts)
+        """Adds counts that the engine has made itself, on any device: counts [layers, slots] of an integer type; tokens of the
+        pass, a 0-d or [layers] tensor."""
+        if counts.shape != self._pass_counts.shape or counts.is_floating_point() or counts.dtype == torch.bool:
+            raise WindowError(f"counts of a pass are {counts.dtype} {list(counts.shape)}, this window takes integers "
+                              f"{list(self._pass_counts.shape)}")
+        self._pass_counts.add_(counts.to(self.device))
         if tokens is not None:
-            self._pass_tokens.add_(tokens)
+            self._pass_tokens.add_(tokens.to(self.device))
 
     def append(self) -> None:
         """Ends a pass: its counts become one record, if the recorder is on."""
@@ -137,39 +161,12 @@ class Recorder:
         Every member must call it. It returns on all of them, the window then empty, or raises the same WindowError on all of
         them, the window then as it was: call it again, with another path or group. Never a device collective.
         """
-        self.stop()
-        peers = HostGroup(group, members, timeout)
-        window, seconds, error = None, {}, None
         try:
-            window = self._collect(seconds)
-        except (RuntimeError, ValueError) as failure:
-            error = _reason(failure)
-        peers.agree(error, "copy")
-        self._require_same_window(peers, window)
-        tokens, phases = self._agree_on_passes(peers, window)
-        bounds = peers.gather(torch.tensor([self._largest_count(window)]), "agree")
-        counts = None
-        try:
-            counts = self._fold(window, sum(int(bound[0]) for bound in bounds) > _INT32_MAX, seconds)
-        except (RuntimeError, ValueError) as failure:
-            error = _reason(failure)
-        peers.agree(error, "fold")
-        started = time.perf_counter()
-        peers.sum_(counts[: len(window.order)], "reduce")
-        seconds["reduce"] = time.perf_counter() - started
-        sidecar = self._sidecar(window, counts, "reduced", peers.present, tokens, phases, seconds)
-        started, digest = time.perf_counter(), ""
-        if peers.rank == 0:
-            try:
-                digest = ops().write_window(os.fspath(path), counts, json.dumps(sidecar), force)
-            except (RuntimeError, ValueError) as failure:
-                error = _reason(failure)
-        peers.agree(error, "write")
-        seconds["write"] = time.perf_counter() - started
-        report = DumpReport(os.fspath(path), digest, len(window.order), window.overwritten, seconds)
-        self.reset()
-        self._dumped_to = report.path
-        return report
+            peers = HostGroup(group, members, timeout)
+        except WindowError:
+            self.stop()
+            raise
+        return self._dump(os.fspath(path), peers, force)
 
     def dump_partial(self, path: str, *, rank: int, ranks: int, force: bool = False) -> DumpReport:
         """Writes this rank's own share of the window, when there is no group: `Y.pt` becomes `Y.rank<rank>.pt` with a sidecar.
@@ -179,7 +176,7 @@ class Recorder:
         self.stop()
         seconds: dict[str, float] = {}
         window = self._collect(seconds)
-        counts = self._fold(window, self._largest_count(window) > _INT32_MAX, seconds)
+        counts = self._fold(window, _needs_int64(self._largest_count(window)), seconds)
         stem, suffix = os.path.splitext(os.fspath(path))
         target = f"{stem}.rank{rank}{suffix}"
         tokens = window.tokens.tolist()
@@ -194,20 +191,54 @@ class Recorder:
 
         Proves the group, the member order, the agreement on the layout, the folder and the reader. Touches nothing recorded.
         """
+        path, peers = os.fspath(path), HostGroup(group, members, timeout)
+        folder = peers.settle("write", lambda: tempfile.mkdtemp(prefix=".rehearsal-", dir=os.path.dirname(path) or ".")
+                              if peers.rank == 0 else "")[0]
+        try:
+            trial = peers.local("copy", self._trial)
+            report = trial._dump(os.path.join(folder, os.path.basename(path)), peers, force=False)
+        finally:
+            if peers.rank == 0:
+                shutil.rmtree(folder, ignore_errors=True)
+        peers.local("clear", lambda: None)  # nobody goes on while rank 0 still clears up
+        return dataclasses.replace(report, path=path)
+
+    def _trial(self) -> "Recorder":
         trial = Recorder(self._maps[-1], self.experts, records=1, dtype=self.dtype, device=self.device, scenario=self.scenario)
         trial.start(window="rehearsal")
         trial.add_counts(torch.ones_like(trial._pass_counts))
         trial.append()
-        stem, suffix = os.path.splitext(os.fspath(path))
-        target = f"{stem}.rehearsal{suffix}"
-        try:
-            return trial.dump(target, group, members=members, force=True, timeout=timeout)
-        finally:
-            for leftover in (target, f"{stem}.rehearsal.window.json"):
-                with contextlib.suppress(FileNotFoundError):  # every rank clears up, and one of them is first
-                    os.unlink(leftover)
+        return trial
 
     # ---- the steps of a dump ---------------------------------------------------------------------------------------------
+
+    def _dump(self, path: str, peers: HostGroup, force: bool) -> DumpReport:
+        """Every step that may fail on one member is a phase of `peers`, so that all members end in the same way."""
+        seconds: dict[str, float] = {}
+        window = peers.local("copy", lambda: self._collect(seconds))
+        rows = peers.gather("agree", lambda: self._identity(window))
+        peers.local("agree", lambda: self._require_same_window(rows, peers.present))
+        shares = peers.gather("agree", lambda: torch.cat([window.tokens, window.phases]))
+        told = peers.settle("agree", lambda: [path, self._largest_count(window)])
+        path = told[0][0]  # members may have made up names of their own; the first one writes
+        counts = peers.local("fold", lambda: self._fold(window, _needs_int64(sum(largest for _, largest in told)), seconds))
+        started = time.perf_counter()
+        peers.sum_("reduce", lambda: counts[: len(window.order)])
+        seconds["reduce"] = time.perf_counter() - started
+        sidecar = peers.local("write", lambda: self._sidecar(window, counts, "reduced", peers.present, *_merged_passes(shares),
+                                                             seconds))
+        started = time.perf_counter()
+        try:
+            digest = peers.settle("write", lambda: ops().write_window(path, counts, json.dumps(sidecar), force)
+                                  if peers.rank == 0 else "")[0]
+            self._dumped_to = path
+            peers.local("empty the window that was written", self.reset)
+        except PeerLost as lost:
+            if _is_written(path, sidecar):
+                raise PeerLost(f"{lost}; {path} is there and whole, with the sum of this window: it needs no second dump") from lost
+            raise PeerLost(f"{lost}; if rank {peers.present[0]} wrote {path} on a host of its own, that file is whole") from lost
+        seconds["write"] = time.perf_counter() - started
+        return DumpReport(path, digest, len(window.order), window.overwritten, seconds)
 
     @dataclasses.dataclass
     class _Window:
@@ -222,12 +253,19 @@ class Recorder:
 
     def _collect(self, seconds: dict[str, float]) -> "Recorder._Window":
         """Copies the window to the host: the ring in one piece, and its few numbers."""
+        self.stop()
         if self._dumped_to is not None:
             raise WindowError(f"this window was already summed and written to {self._dumped_to}; start() a new one")
         started = time.perf_counter()
-        recorded = int(self._state.cpu()[0])
+        state = self._state.cpu()
+        recorded = int(state[0])
+        if recorded == 0 and self._last_dump is not None:
+            raise WindowError(f"this window was already summed and written to {self._last_dump}, and no pass was recorded since")
         if recorded == 0:
             raise WindowError("no pass was recorded: start() was not called before the load, or append() never ran")
+        if int(state[4]) != 0:
+            raise WindowError(f"{int(state[4])} passes counted more than {self.dtype} holds in a slot, or less than nothing; their "
+                              "records are wrong: record again with dtype=torch.int64")
         if len(self._chunks) == 1:
             ring, meta = (tensor.cpu() for tensor in self._chunks[0])
         else:
@@ -241,27 +279,22 @@ class Recorder:
         return Recorder._Window(ring, order, sequences[0], recorded - kept, meta[:, 0], meta[:, 1] % 256, meta[:, 1] // 256,
                                 int(ring.max()))
 
-    def _require_same_window(self, peers: HostGroup, window: "Recorder._Window") -> None:
+    _IDENTITY = ("records kept", "first record", "layers", "physical slots", "experts", "layouts", "window name")
+
+    def _identity(self, window: "Recorder._Window") -> torch.Tensor:
+        return torch.tensor([len(window.order), window.first_sequence, self.layers, self.slots, self.experts,
+                             _number_of(b"".join(one.numpy().tobytes() for one in self._maps)), _number_of(self._window.encode())])
+
+    def _require_same_window(self, rows: list[torch.Tensor], ranks: list[int]) -> None:
         """The ring slots of all ranks can be added only if they are the same passes of the same shape."""
-        names = ("records kept", "first record", "layers", "physical slots", "experts", "layouts", "window name")
-        row = torch.tensor([len(window.order), window.first_sequence, self.layers, self.slots, self.experts,
-                            _number_of(b"".join(one.numpy().tobytes() for one in self._maps)), _number_of(self._window.encode())])
-        rows = peers.gather(row, "agree")
         for member, other in enumerate(rows):
-            for column, name in enumerate(names):
+            for column, name in enumerate(self._IDENTITY):
                 if int(other[column]) != int(rows[0][column]):
-                    values = "" if column > 4 else f" ({int(other[column])}, rank {peers.expected[0]} has {int(rows[0][column])})"
+                    values = "" if column > 4 else f" ({int(other[column])}, rank {ranks[0]} has {int(rows[0][column])})"
                     raise WindowError(
-                        f"rank {peers.expected[member]} differs in {name}{values}: the ranks did not record the same passes; "
+                        f"rank {ranks[member]} differs in {name}{values}: the ranks did not record the same passes; "
                         "write per-rank files with dump_partial() and look at them"
                     )
-
-    def _agree_on_passes(self, peers: HostGroup, window: "Recorder._Window") -> tuple[list[int], list[int]]:
-        rows = peers.gather(torch.cat([window.tokens, window.phases]), "agree")
-        table = torch.stack(rows).reshape(peers.size, 2, -1)
-        phases = table[:, 1]
-        mixed = (phases != phases[0]).any(0)
-        return table[:, 0].sum(0).tolist(), torch.where(mixed, torch.full_like(phases[0], PHASES.index("mixed")), phases[0]).tolist()
 
     def _largest_count(self, window: "Recorder._Window") -> int:
         """No logical count of this rank is above it: the largest physical count times the most replicas of an expert."""
@@ -314,11 +347,12 @@ class Recorder:
         ring = torch.zeros((self._capacity, self.layers, self.slots), dtype=self.dtype, device=self.device)
         return ring, torch.zeros((self._capacity, 2), dtype=torch.int32, device=self.device)
 
+    def _chunk_bytes(self) -> int:
+        return self._capacity * self.layers * self.slots * (4 if self.dtype == torch.int32 else 8)
+
     def _grow(self) -> None:
         if self._host_appends == self._capacity * len(self._chunks):
-            item = 4 if self.dtype == torch.int32 else 8
-            chunk = self._capacity * self.layers * self.slots * item
-            if (len(self._chunks) + 1) * chunk > self._budget:
+            if (len(self._chunks) + 1) * self._chunk_bytes() > self._budget:
                 self.stop()
                 raise WindowError(
                     f"the byte budget of {self._budget} is used up after {self._host_appends} records; recording has stopped and "
@@ -330,6 +364,34 @@ class Recorder:
     def _set_recording(self, on: bool) -> None:
         self._recording = on
         self._state[1].fill_(int(on))
+
+
+def _needs_int64(bound: int) -> bool:
+    """Whether counts up to `bound` need more than int32."""
+    if bound > _INT64_MAX:
+        raise WindowError(f"the sum over the ranks may reach {bound}, more than int64 holds; record a shorter window")
+    return bound > _INT32_MAX
+
+
+def _merged_passes(shares: list[torch.Tensor]) -> tuple[list[int], list[int]]:
+    """Tokens of each record, summed over the members, and its phase: mixed where they differ."""
+    table = torch.stack(shares).reshape(len(shares), 2, -1)
+    phases = table[:, 1]
+    mixed = (phases != phases[0]).any(0)
+    return table[:, 0].sum(0).tolist(), torch.where(mixed, torch.full_like(phases[0], PHASES.index("mixed")), phases[0]).tolist()
+
+
+def _is_written(path: str, sidecar: dict) -> bool:
+    """Whether `path` holds the window of `sidecar`, byte for byte as the sidecar beside it says."""
+    try:
+        with open(os.path.splitext(path)[0] + ".window.json", encoding="utf-8") as file:
+            written = json.load(file)
+        with open(path, "rb") as file:
+            digest = hashlib.sha256(file.read()).hexdigest()
+    except (OSError, ValueError):
+        return False
+    told = ("members", "shape", "first_sequence", "records", "overwritten", "tokens", "phases", "layouts", "layout_of_record")
+    return isinstance(written, dict) and written.get("sha256") == digest and all(written.get(key) == sidecar[key] for key in told)
 
 
 def _checked_scenario(scenario: dict) -> dict:
@@ -351,7 +413,3 @@ def _hash_of(layout: torch.Tensor) -> str:
 def _number_of(data: bytes) -> int:
     """A 63-bit number that stands for the bytes, to be compared between ranks in one integer."""
     return int.from_bytes(hashlib.sha256(data).digest()[:8], "little") >> 1
-
-
-def _reason(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
