@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "fitting.hpp"
 #include "score/redundancy.hpp"
 
 namespace eplb {
@@ -18,7 +17,7 @@ double extra_bytes_per_rank(const Curve& curve, const CurvePoint& point, int ran
     return extra_bytes_total(curve, point, bytes_per_expert) / ranks;
 }
 
-Curve redundancy_curve(const FitOptions& options, const CountInput& input, const RecordSplit& split) {
+Curve redundancy_curve(const FitOptions& options, const CountInput& input, const RecordSplit& split, Fits& fits) {
     const Counts& counts = input.counts;
     const Part part = parts_of(split, std::nullopt).front();
     Curve curve;
@@ -32,9 +31,8 @@ Curve redundancy_curve(const FitOptions& options, const CountInput& input, const
             point.infeasible = error.message();
         }
         if (point.geometry) {
-            DispatchedFit fitted =
-                fit_as_asked(options, counts, split.fit, *point.geometry, fmt::format("fitting with +{}", redundant));
-            const Subject subject = make_subject("fitted", std::move(fitted.result.layout), split.fit);
+            const DispatchedFit& fitted = fits.of(*point.geometry, fmt::format("fitting with +{}", redundant));
+            const Subject subject = make_subject("fitted", fitted.result.layout, split.fit);
             const std::vector<Dispatch> dispatches = fitted.dispatches(options, subject.name);
             auto results = evaluate(counts, split, {&part, 1}, {&subject, 1}, {&dispatches.front(), 1},
                                     options.common.thread_count());
@@ -49,8 +47,8 @@ Curve redundancy_curve(const FitOptions& options, const CountInput& input, const
     for (const std::size_t index : scored) {
         budgets.push_back({curve.points[index].redundant_total, &curve.points[index].score->score});
     }
-    RedundancyAdvice advice =
-        advise_redundancy(budgets, static_cast<int>(input.filled.size()), part == Part::holdout, options.seed);
+    const PartScore& smallest = *curve.points[scored.front()].score;
+    RedundancyAdvice advice = advise_redundancy(budgets, evidence_on(input, split, smallest, options.seed));
     curve.recommended = scored[advice.chosen];
     curve.reasons = std::move(advice.reasons);
     return curve;

@@ -9,6 +9,7 @@
 #include "core/record_split.hpp"
 #include "evaluation/count_input.hpp"
 #include "evaluation/evaluation.hpp"
+#include "fitting.hpp"
 #include "options.hpp"
 
 namespace eplb {
@@ -31,7 +32,8 @@ struct Curve {
 double extra_bytes_per_rank(const Curve& curve, const CurvePoint& point, int ranks, std::int64_t bytes_per_expert);
 double extra_bytes_total(const Curve& curve, const CurvePoint& point, std::int64_t bytes_per_expert);
 
-// One fit for every entry of options.redundancy_curve, scored under the dispatch it was made for.
-Curve redundancy_curve(const FitOptions& options, const CountInput& input, const RecordSplit& split);
+// One fit for every entry of options.redundancy_curve, scored under the dispatch it was made for. `fits`: of the part
+// fit.
+Curve redundancy_curve(const FitOptions& options, const CountInput& input, const RecordSplit& split, Fits& fits);
 
 }  // namespace eplb

@@ -103,6 +103,13 @@ DispatchedFit fit_as_asked(const FitOptions& options, const Counts& counts, std:
     return {std::move(balanced.fit), std::move(balanced.table)};
 }
 
+const DispatchedFit& Fits::of(const Geometry& geometry, const std::string& what) {
+    const auto known = by_slots_per_rank_.find(geometry.slots_per_rank);
+    if (known != by_slots_per_rank_.end()) return known->second;
+    DispatchedFit fitted = fit_as_asked(options_, counts_, record_slots_, geometry, what);
+    return by_slots_per_rank_.emplace(geometry.slots_per_rank, std::move(fitted)).first->second;
+}
+
 std::vector<Dispatch> DispatchedFit::dispatches(const FitOptions& options, const std::string& subject) const {
     std::vector<Dispatch> dispatches;
     if (table) {

@@ -47,17 +47,49 @@ void refuse_outputs_in_the_way(const FitOptions& options) {
     }
 }
 
-std::vector<Subject> baselines(const FitOptions& options, const CountInput& input, const Geometry& geometry) {
+// What the same counts give without redundant slots; none where that is no other layout, and a note says why.
+std::optional<Subject> without_redundancy(const FitReport& report, const Geometry& geometry, Fits& fits,
+                                          std::vector<std::string>& notes) {
+    if (geometry.redundant_total() == 0) {
+        notes.push_back("not compared with redundancy 0: this layout has none");
+        return std::nullopt;
+    }
+    if (geometry.experts % geometry.ranks != 0) {
+        notes.push_back(fmt::format("not compared with redundancy 0: {} experts do not divide by {} ranks",
+                                    geometry.experts, geometry.ranks));
+        return std::nullopt;
+    }
+    const Geometry bare = geometry_with_redundancy(geometry.layers, geometry.experts, geometry.ranks, 0);
+    return make_subject("redundancy-0", fits.of(bare, "fitting without redundancy").result.layout, report.split.fit);
+}
+
+// The layout in service, when there is one, is the last.
+std::vector<Subject> baselines(const FitReport& report, const Geometry& geometry, Fits& fits,
+                               std::vector<std::string>& notes) {
+    const FitOptions& options = *report.options;
     std::vector<Subject> subjects;
     for (const std::string name : {"trivial", "random"}) {
-        FitResult result = fit_on(options, find_fit_policy(name), input.counts, {}, geometry, name);
+        FitResult result = fit_on(options, find_fit_policy(name), report.input->counts, {}, geometry, name);
         subjects.push_back(make_subject(name, std::move(result.layout), std::vector<int>{}));
     }
+    if (auto bare = without_redundancy(report, geometry, fits, notes)) subjects.push_back(std::move(*bare));
     if (options.current) {
-        LayoutInput current = load_layout(*options.current, options.ranks, input);
+        LayoutInput current = load_layout(*options.current, options.ranks, *report.input);
         subjects.push_back(make_subject("current", std::move(current.file.layout), std::move(current.fitted)));
     }
     return subjects;
+}
+
+// What the layout would replace, then random and redundancy 0.
+std::vector<Rival> rivals_of(const FittedLayout& fitted, std::size_t current) {
+    std::vector<Rival> rivals{make_rival(Rival::Kind::current, fitted.against, fitted.results[current])};
+    for (std::size_t index = 0; index + 1 < fitted.subjects.size(); ++index) {
+        const std::string& name = fitted.subjects[index].name;
+        if (name == "random") rivals.push_back(make_rival(Rival::Kind::random, name, fitted.results[index]));
+        if (name == "redundancy-0")
+            rivals.push_back(make_rival(Rival::Kind::redundancy_0, name, fitted.results[index]));
+    }
+    return rivals;
 }
 
 // Rows of the current layout stay where the fitted ones gain too little; the others are named after it.
@@ -94,19 +126,19 @@ void append(std::vector<std::string>& notes, std::vector<std::string> more) {
     notes.insert(notes.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-FittedLayout fit_layout(FitReport& report) {
+FittedLayout fit_layout(FitReport& report, Fits& fits) {
     const FitOptions& options = *report.options;
     const CountInput& input = *report.input;
     FittedLayout fitted;
     fitted.geometry = geometry_of(options, input.counts.layers(), input.counts.experts());
     fitted.against = options.current.value_or("trivial");
 
-    DispatchedFit dispatched = fit_as_asked(options, input.counts, report.split.fit, fitted.geometry, "fitting");
+    DispatchedFit dispatched = fits.of(fitted.geometry, "fitting");
     report.dispatches = dispatched.dispatches(options, "fitted");
     FitResult& result = dispatched.result;
     append(fitted.notes, std::move(result.notes));
     fitted.guard = result.guard;
-    fitted.subjects = baselines(options, input, fitted.geometry);
+    fitted.subjects = baselines(report, fitted.geometry, fits, fitted.notes);
     if (options.current) {
         fitted.replacement = replace_current(report, fitted.subjects.back(), result.layout);
         if (!report.split.holdout.empty()) {
@@ -121,13 +153,9 @@ FittedLayout fit_layout(FitReport& report) {
     fitted.subjects.push_back(make_subject("fitted", result.layout, report.split.fit));
     fitted.results = evaluate(input.counts, report.split, parts_of(report.split, std::nullopt), fitted.subjects,
                               report.dispatches, options.common.thread_count());
-    if (fitted.results[current].empty()) {
-        fitted.verdict = {
-            Decision::insufficient_evidence, {"the current layout leaves an expert without a slot"}, {}, {}, {}};
-    } else {
-        fitted.verdict = verdict_of(input, fitted.results[current].front(), fitted.against,
-                                    fitted.results.back().front(), options.seed);
-    }
+    Evidence evidence = evidence_on(input, report.split, fitted.results.back().front(), options.seed);
+    evidence.rivals = rivals_of(fitted, current);
+    fitted.verdict = judge(evidence);
 
     fitted.written = std::move(result.layout);
     fitted.table = std::move(dispatched.table);
@@ -204,11 +232,12 @@ int run(const FitOptions& options) {
     const CountInput input = load_counts(options.counts);
     report.input = &input;
     report.split = split_counts(input, options.holdout);
+    Fits fits(options, input.counts, report.split.fit);
     if (!options.redundancy_curve.empty()) {
-        report.curve = redundancy_curve(options, input, report.split);
+        report.curve = redundancy_curve(options, input, report.split, fits);
     }
     if (!options.out.empty()) {
-        report.fitted = fit_layout(report);
+        report.fitted = fit_layout(report, fits);
         write(report);
     }
     cli::print(options.common.json ? report_json(report) : report_text(report));

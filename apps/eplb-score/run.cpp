@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/app.hpp"
+#include "core/equal_slots.hpp"
 #include "core/error.hpp"
 #include "fit/problem.hpp"
 #include "report.hpp"
@@ -89,8 +90,9 @@ Gate gate_of(const ScoreReport& report) {
     const ScoreOptions& options = *report.options;
     const std::vector<PartScore>& results = report.results.front();
     const PartScore& headline = results.front();
-    if (report.input->filled.size() < 2) {
-        return {false, "insufficient evidence: one record slot with counts, nothing to hold out"};
+    if (distinct(report.input->first_equal) < 2) {
+        return {false, fmt::format("insufficient evidence: one {}record slot with counts, nothing to hold out",
+                                   report.input->filled.size() > 1 ? "distinct " : "")};
     }
     if (headline.in_sample == true && !options.part && !options.holdout) {
         return {false, "insufficient evidence: the layout was fitted on the record slots it is scored on"};
@@ -144,16 +146,32 @@ std::vector<Sensitivity> sensitivities_of(const ScoreReport& report) {
     return found;
 }
 
-Verdict verdict_on(const ScoreReport& report) {
-    const auto& subjects = report.subjects;
-    const auto current = std::find_if(subjects.begin() + 1, subjects.end(),
-                                      [&](const Subject& subject) { return subject.name == report.options->current; });
-    const auto& current_results = report.results[static_cast<std::size_t>(current - subjects.begin())];
-    if (current_results.empty()) {
-        return {Decision::insufficient_evidence, {"the current layout leaves an expert without a slot"}, {}, {}, {}};
+// What the layout has to beat: --current first, then random where it is scored too. Nothing is fitted here, so
+// redundancy 0 is compared with where a baseline file without redundant slots was given, if it was not fitted on what
+// is scored.
+std::vector<Rival> rivals_of(const ScoreReport& report) {
+    std::vector<Rival> rivals;
+    for (std::size_t index = 1; index < report.subjects.size(); ++index) {
+        const Subject& subject = report.subjects[index];
+        const std::vector<PartScore>& results = report.results[index];
+        const auto add = [&](Rival::Kind kind) { rivals.push_back(make_rival(kind, subject.name, results)); };
+        if (subject.name == report.options->current) {
+            rivals.insert(rivals.begin(), make_rival(Rival::Kind::current, subject.name, results));
+        } else if (subject.name == "random") {
+            add(Rival::Kind::random);
+        } else if (subject.name != "trivial" && subject.valid() && results.front().in_sample != true &&
+                   subject.layout.geometry().redundant_total() == 0 &&
+                   report.subjects.front().layout.geometry().redundant_total() > 0) {
+            add(Rival::Kind::redundancy_0);
+        }
     }
-    return verdict_of(*report.input, current_results.front(), report.options->current, report.results.front().front(),
-                      report.options->seed);
+    return rivals;
+}
+
+Verdict verdict_on(const ScoreReport& report) {
+    Evidence evidence = evidence_on(*report.input, report.split, report.results.front().front(), report.options->seed);
+    evidence.rivals = rivals_of(report);
+    return judge(evidence);
 }
 
 std::vector<std::string> notes_of(const ScoreReport& report) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/equal_slots.hpp"
 #include "core/error.hpp"
 #include "core/record_split.hpp"
 #include "counts_io/libtorch_reader.hpp"
@@ -84,6 +85,7 @@ CountInput load_counts(const CountOptions& options) {
         input.counts = Counts({sum_over_files(input.files)});
         input.first_slot.assign(input.files.size(), 0);
         input.filled = filled_slots(input.counts.slot_totals());
+        input.first_equal = first_equal(input.counts, input.filled);
         return input;
     }
     std::vector<Tensor> tensors;
@@ -95,6 +97,7 @@ CountInput load_counts(const CountOptions& options) {
         slots += input.reports[index].record_slots;
     }
     input.counts = Counts(std::move(tensors));
+    input.first_equal = first_equal(input.counts, input.filled);
     return input;
 }
 
@@ -111,7 +114,7 @@ RecordSplit split_counts(const CountInput& input, Holdout holdout) {
             throw Error(ErrorCode::usage, "--holdout last", "several windows have no common order", hint);
         }
     }
-    return split_record_slots(input.filled, holdout);
+    return split_record_slots(input.filled, holdout, input.first_equal);
 }
 
 }  // namespace eplb

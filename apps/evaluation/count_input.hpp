@@ -22,8 +22,9 @@ struct CountInput {
     // (--reduction per-rank), the sum over the files.
     Counts counts;
     bool summed_over_files = false;
-    std::vector<int> first_slot;  // of each file in `counts`
-    std::vector<int> filled;      // record slots of `counts` with a non-zero total, ascending
+    std::vector<int> first_slot;   // of each file in `counts`
+    std::vector<int> filled;       // record slots of `counts` with a non-zero total, ascending
+    std::vector<int> first_equal;  // [filled]: the position there of the first record slot with the same counts
 };
 
 // Throws Error{input} when a file cannot be decoded, or with the first error finding. Throws Error{usage} when there is

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "check/layout.hpp"
+#include "core/equal_slots.hpp"
 #include "core/error.hpp"
 #include "core/parallel_loop.hpp"
 #include "score/bounds.hpp"
@@ -104,10 +105,22 @@ std::vector<std::vector<PartScore>> evaluate(const Counts& counts, const RecordS
     return by_subject;
 }
 
-Verdict verdict_of(const CountInput& input, const PartScore& current, const std::string& current_name,
-                   const PartScore& proposed, std::uint64_t seed) {
-    return judge({static_cast<int>(input.filled.size()), proposed.in_sample != true, current_name, &current.score,
-                  &proposed.score, seed});
+Evidence evidence_on(const CountInput& input, const RecordSplit& split, const PartScore& proposed, std::uint64_t seed) {
+    Evidence evidence;
+    evidence.record_slots = static_cast<int>(input.filled.size());
+    evidence.distinct_record_slots = distinct(input.first_equal);
+    evidence.held_out = proposed.in_sample != true;
+    for (const int slot : record_slots_of(split, proposed.part)) {
+        const auto position = std::lower_bound(input.filled.begin(), input.filled.end(), slot) - input.filled.begin();
+        evidence.kinds.push_back(input.first_equal[static_cast<std::size_t>(position)]);
+    }
+    evidence.proposed = &proposed.score;
+    evidence.seed = seed;
+    return evidence;
+}
+
+Rival make_rival(Rival::Kind kind, std::string name, const std::vector<PartScore>& results) {
+    return {kind, std::move(name), results.empty() ? nullptr : &results.front().score};
 }
 
 }  // namespace eplb

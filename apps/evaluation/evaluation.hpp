@@ -62,8 +62,10 @@ std::vector<std::vector<PartScore>> evaluate(const Counts& counts, const RecordS
                                              std::span<const Part> parts, std::span<const Subject> subjects,
                                              std::span<const Dispatch> dispatches, int threads);
 
-// A verdict on `proposed` against `current` from their first, headline results.
-Verdict verdict_of(const CountInput& input, const PartScore& current, const std::string& current_name,
-                   const PartScore& proposed, std::uint64_t seed);
+// What the record slots are worth for a verdict on a layout with this score; the rivals are for the caller to add.
+Evidence evidence_on(const CountInput& input, const RecordSplit& split, const PartScore& proposed, std::uint64_t seed);
+
+// `results`: of the rival; the first one, the headline, is compared.
+Rival make_rival(Rival::Kind kind, std::string name, const std::vector<PartScore>& results);
 
 }  // namespace eplb

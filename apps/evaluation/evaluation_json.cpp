@@ -3,6 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/equal_slots.hpp"
+
 namespace eplb {
 
 using Json = nlohmann::ordered_json;
@@ -64,7 +66,10 @@ Json counts_json(const CountInput& input, const RecordSplit& split, Holdout hold
             {"findings", findings_json(input.findings)},
             {"layers", input.counts.layers()},
             {"experts", input.counts.experts()},
-            {"record_slots", {{"total", input.counts.record_slots()}, {"nonzero", input.filled.size()}}},
+            {"record_slots",
+             {{"total", input.counts.record_slots()},
+              {"nonzero", input.filled.size()},
+              {"distinct", distinct(input.first_equal)}}},
             {"split", {{"holdout", name_of(holdout)}, {"fit", split.fit}, {"held_out", split.holdout}}}};
 }
 
@@ -100,11 +105,20 @@ Json results_json(const std::vector<PartScore>& results) {
 }
 
 Json verdict_json(const Verdict& verdict, const std::string& against) {
+    Json comparisons = Json::array();
+    for (const Comparison& comparison : verdict.comparisons) {
+        comparisons.push_back({{"name", comparison.name},
+                               {"step_max_over_mean", comparison.step},
+                               {"gain", comparison.gain},
+                               {"gain_spread", optional_json(comparison.gain_spread)},
+                               {"passed", comparison.passed}});
+    }
     return {{"decision", name_of(verdict.decision)},
             {"against", against},
             {"reasons", verdict.reasons},
             {"gain", optional_json(verdict.gain)},
             {"gain_spread", optional_json(verdict.gain_spread)},
+            {"comparisons", std::move(comparisons)},
             {"worse_layers", verdict.worse_layers}};
 }
 

@@ -8,6 +8,7 @@
 
 #include "check/wording.hpp"
 #include "cli/table.hpp"
+#include "core/equal_slots.hpp"
 
 namespace eplb {
 namespace {
@@ -51,15 +52,20 @@ std::string counted(std::int64_t number, std::string_view noun) {
 std::string counts_text(const CountInput& input, const RecordSplit& split, Holdout holdout, bool verbose) {
     const std::string files =
         input.files.size() == 1 ? base_name(input.files.front().path) : fmt::format("{} files", input.files.size());
-    std::string text = fmt::format("counts    {}{}: {}, {} with counts; {} x {}\n", files,
+    const int different = distinct(input.first_equal);
+    const std::string copies =
+        different < static_cast<int>(input.filled.size()) ? fmt::format(", {} distinct", different) : "";
+    std::string text = fmt::format("counts    {}{}: {}, {} with counts{}; {} x {}\n", files,
                                    input.summed_over_files ? ", summed over the ranks" : "",
-                                   counted(input.counts.record_slots(), "record slot"), input.filled.size(),
+                                   counted(input.counts.record_slots(), "record slot"), input.filled.size(), copies,
                                    counted(input.counts.layers(), "layer"), counted(input.counts.experts(), "expert"));
     text +=
         "          a record slot is an entry of the file's first axis: in SGLang a forward pass, elsewhere a window\n";
     if (split.holdout.empty()) {
-        text += holdout == Holdout::none ? "split     none: no record slot is held out\n"
-                                         : "split     one record slot with counts: nothing can be held out\n";
+        text += holdout == Holdout::none
+                    ? "split     none: no record slot is held out\n"
+                    : fmt::format("split     one {}record slot with counts: nothing can be held out\n",
+                                  copies.empty() ? "" : "distinct ");
     } else {
         text += fmt::format("split     {}: {} to fit on, {} held out to judge on\n", name_of(holdout),
                             counted(static_cast<std::int64_t>(split.fit.size()), "record slot"), split.holdout.size());

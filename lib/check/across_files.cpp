@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "check/counts.hpp"
 #include "check/counts/checks.hpp"
@@ -63,13 +64,18 @@ void check_reduction_stated(std::span<const CountReport> reports, Findings& find
 
 // Record slots of several windows add up; those of the ranks of one window are the same passes.
 void check_sample_size(std::span<const CountReport> reports, Findings& findings) {
-    std::size_t filled = 0;
+    int filled = 0;
+    std::set<std::uint64_t> different;
     for (const CountReport& report : reports) {
         if (!report.statistics) return;  // no number without every file
-        const std::size_t slots = report.statistics->filled.size();
+        const auto slots = static_cast<int>(report.statistics->filled.size());
         filled = report.reduction == Reduction::per_rank ? std::max(filled, slots) : filled + slots;
+        for (const int slot : report.statistics->filled) {
+            different.insert(report.statistics->slot_hashes[static_cast<std::size_t>(slot)]);
+        }
     }
-    for (Finding& finding : check::small_sample(filled)) findings.push_back(std::move(finding));
+    const int distinct = std::min(filled, static_cast<int>(different.size()));
+    for (Finding& finding : check::small_sample(filled, distinct)) findings.push_back(std::move(finding));
 }
 
 void check_sum_of_totals(std::span<const CountReport> reports, const CountOptions& options, Findings& findings) {

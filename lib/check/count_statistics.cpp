@@ -95,6 +95,9 @@ CountStatistics gather_statistics(const Tensor& tensor) {
         result.slot_hashes[static_cast<std::size_t>(slot)] = hash.value();
         if (slot_total != 0) result.filled.push_back(slot);
     }
+    std::vector<std::uint64_t> hashes;
+    for (const int slot : result.filled) hashes.push_back(result.slot_hashes[static_cast<std::size_t>(slot)]);
+    result.first_equal = first_equal(counts, result.filled, hashes);
     for (int layer = 0; layer < result.layers; ++layer) {
         if (result.layer_totals[static_cast<std::size_t>(layer)] == 0) result.zero_layers.push_back(layer);
     }

@@ -19,6 +19,7 @@ struct CountStatistics {
     std::vector<std::int64_t> expert_totals, expert_minima, expert_maxima;  // [layers, experts]; over non-zero rows
     std::vector<std::uint64_t> slot_hashes;                                 // [record slots], of the values
     std::vector<int> filled;       // record slots with a non-zero total, ascending
+    std::vector<int> first_equal;  // [filled]: the position there of the first record slot with the same counts
     std::vector<int> zero_layers;  // layers with a zero total, ascending
 
     std::size_t row(int record_slot, int layer) const {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/equal_slots.hpp"
 #include "core/error.hpp"
 
 namespace eplb {
@@ -14,13 +15,20 @@ std::vector<int> filled_slots(std::span<const std::int64_t> slot_totals) {
     return filled;
 }
 
-RecordSplit split_record_slots(std::span<const int> filled, Holdout holdout) {
+RecordSplit split_record_slots(std::span<const int> filled, Holdout holdout, std::span<const int> first_equal) {
     RecordSplit split;
-    const std::size_t half = (filled.size() + 1) / 2;
+    const std::size_t all = first_equal.empty() ? filled.size() : static_cast<std::size_t>(distinct(first_equal));
+    const std::size_t half = (all + 1) / 2;
+    std::vector<bool> held_out(filled.size());
+    std::size_t dealt = 0;  // of the record slots that repeat no earlier one
     for (std::size_t position = 0; position < filled.size(); ++position) {
-        const bool held_out = (holdout == Holdout::interleave && position % 2 == 1) ||
-                              ((holdout == Holdout::halves || holdout == Holdout::last) && position >= half);
-        (held_out ? split.holdout : split.fit).push_back(filled[position]);
+        const std::size_t first = first_equal.empty() ? position : static_cast<std::size_t>(first_equal[position]);
+        if (first == position) {
+            held_out[position] = (holdout == Holdout::interleave && dealt % 2 == 1) ||
+                                 ((holdout == Holdout::halves || holdout == Holdout::last) && dealt >= half);
+            ++dealt;
+        }
+        (held_out[first] ? split.holdout : split.fit).push_back(filled[position]);
     }
     return split;
 }

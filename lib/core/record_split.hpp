@@ -21,7 +21,9 @@ std::vector<int> filled_slots(std::span<const std::int64_t> slot_totals);
 // Splits the filled record slots. interleave: positions 0, 2, ... are fitted on, 1, 3, ... held out. halves: the first
 // ceil(n/2) are fitted on. last: as halves, for record slots in the order of recording, so that the newest are held
 // out; whoever calls it makes sure of the order. none: everything is fitted on and nothing held out.
-RecordSplit split_record_slots(std::span<const int> filled, Holdout holdout);
+// `first_equal` (core/equal_slots.hpp; empty: all differ): record slots with the same counts are dealt as one, that of
+// the first, so that nothing is judged on what it was fitted on.
+RecordSplit split_record_slots(std::span<const int> filled, Holdout holdout, std::span<const int> first_equal = {});
 
 // Throws Error{usage} that lists the names when `name` is not one of them.
 Holdout parse_holdout(std::string_view name);

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "score/layout_score.hpp"
+#include "score/verdict.hpp"
 
 namespace eplb {
 
@@ -23,8 +23,8 @@ struct RedundancyAdvice {
 
 // budgets: ascending in redundant_total, at least one. Starts at the smallest and goes up to the next one whose gain
 // over the one chosen so far passes the rules of the verdict (at least 2 %, at least twice its spread): memory for
-// redundant slots is paid for certain, so the gain has to be.
-RedundancyAdvice advise_redundancy(std::span<const BudgetScore> budgets, int filled_record_slots, bool held_out,
-                                   std::uint64_t seed);
+// redundant slots is paid for certain, so the gain has to be. `base`: what is known of the record slots; without
+// layouts.
+RedundancyAdvice advise_redundancy(std::span<const BudgetScore> budgets, const Evidence& base);
 
 }  // namespace eplb

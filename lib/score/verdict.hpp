@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,23 +27,46 @@ inline constexpr double min_gain = 0.02;
 inline constexpr int half_splits = 5;
 inline constexpr double spread_factor = 2.0;
 
+// A layout that the proposed one has to beat. Each kind that it does not beat says that the gain over the others is not
+// what it looks like: a placing that knows no counts has it too, or one without redundant slots.
+struct Rival {
+    enum class Kind { current, random, redundancy_0 };
+
+    Kind kind = Kind::current;
+    std::string name;                    // of the current one: "trivial", a file
+    const LayoutScore* score = nullptr;  // over the record slots of the proposed one; null: an expert has no slot in it
+};
+
 struct Evidence {
-    int filled_record_slots = 0;           // non-zero ones of the whole file, scored or not
-    bool held_out = false;                 // no scored record slot was fitted on
-    std::string_view current_name;         // "trivial", a file: what the layout would replace
-    const LayoutScore* current = nullptr;  // both over the same record slots
+    int record_slots = 0;           // non-zero ones of the counts, scored or not
+    int distinct_record_slots = 0;  // the same, those with equal counts taken as one
+    bool held_out = false;          // no scored record slot was fitted on
+    // Of each scored record slot; those with one label have equal counts and are one observation. Empty: all differ.
+    std::vector<int> kinds;
     const LayoutScore* proposed = nullptr;
-    std::uint64_t seed = 0;  // of the random half splits
+    std::vector<Rival> rivals;  // at least one; the first is what the layout would replace
+    std::uint64_t seed = 0;     // of the random half splits
+};
+
+// Gain 1 - proposed/rival of the step value, mean over the scored layers.
+struct Comparison {
+    Rival::Kind kind = Rival::Kind::current;
+    std::string name;                   // "trivial", a file, "random", "redundancy-0"
+    double step = 0;                    // of the rival
+    double gain = 0;                    // over it
+    std::optional<double> gain_spread;  // of the gain over the random half splits
+    bool passed = false;                // at least min_gain and spread_factor times its spread
 };
 
 struct Verdict {
     Decision decision = Decision::insufficient_evidence;
-    std::vector<std::string> reasons;   // one line each, the deciding ones first
-    std::optional<double> gain;         // 1 - proposed/current of the step value, mean over the scored layers
-    std::optional<double> gain_spread;  // of the gain over the random half splits
-    std::vector<int> worse_layers;      // whose step value grows, the largest growth first
+    std::vector<std::string> reasons;         // one line each, the deciding ones first
+    std::optional<double> gain, gain_spread;  // of the first comparison
+    std::vector<Comparison> comparisons;      // in the order of the rivals; empty without evidence
+    std::vector<int> worse_layers;            // whose step value grows over the first rival's, the largest growth first
 };
 
+// recommend_trial when every comparison passes, not_now when one does not.
 Verdict judge(const Evidence& evidence);
 
 // 1 - proposed/current of the mean over layers of sum_t max / sum_t mean, over chosen positions of the scored record

@@ -28,6 +28,23 @@ TEST_CASE("only record slots with counts take part in a split") {
     CHECK(whole.holdout.empty());
 }
 
+TEST_CASE("record slots with the same counts are dealt as one") {
+    // Slots 1 and 3 are one, 4 and 9 are one: the different ones are 1, 4, 6, 7.
+    const std::vector<int> filled{1, 3, 4, 6, 7, 9}, first_equal{0, 0, 2, 3, 4, 2};
+    const RecordSplit interleaved = split_record_slots(filled, Holdout::interleave, first_equal);
+    CHECK(interleaved.fit == std::vector<int>{1, 3, 6});
+    CHECK(interleaved.holdout == std::vector<int>{4, 7, 9});
+
+    const RecordSplit halves = split_record_slots(filled, Holdout::halves, first_equal);
+    CHECK(halves.fit == std::vector<int>{1, 3, 4, 9});
+    CHECK(halves.holdout == std::vector<int>{6, 7});
+    CHECK(split_record_slots(filled, Holdout::last, first_equal).holdout == halves.holdout);
+
+    CHECK(split_record_slots(filled, Holdout::none, first_equal).fit == filled);
+    const std::vector<int> one{0, 0, 0, 0, 0, 0};
+    CHECK(split_record_slots(filled, Holdout::interleave, one).holdout.empty());
+}
+
 TEST_CASE("one record slot leaves nothing to judge on") {
     const std::vector<int> one{3};
     CHECK(split_record_slots(one, Holdout::interleave).holdout.empty());

@@ -53,6 +53,17 @@ CountOptions options_for(std::vector<std::string> files, Reduction reduction) {
 
 }  // namespace
 
+TEST_CASE("a record slot that repeats another, in whatever file, is on the same side of the split") {
+    Files files;
+    const auto first = files.add("a.npy", {1, 2, 0, 0, 3, 4, 1, 2}), second = files.add("b.npy", {3, 4, 5, 6, 7, 8});
+    const CountInput input = load_counts(options_for({first, second}, Reduction::reduced));
+    CHECK(input.filled == std::vector{0, 2, 3, 4, 5, 6});
+    CHECK(input.first_equal == std::vector{0, 1, 0, 1, 4, 5});  // 3 repeats 0, 4 repeats 2
+    const RecordSplit split = split_counts(input, Holdout::interleave);
+    CHECK(split.fit == std::vector{0, 3, 5});
+    CHECK(split.holdout == std::vector{2, 4, 6});
+}
+
 TEST_CASE("windows of one deployment follow one another in command-line order") {
     Files files;
     const auto first = files.add("b.npy", {1, 2, 0, 0}), second = files.add("a.npy", {3, 4});

@@ -15,12 +15,19 @@ LayoutScore steady(double max) {
     return score;
 }
 
+Evidence evidence_of(int record_slots) {
+    Evidence evidence;
+    evidence.record_slots = evidence.distinct_record_slots = record_slots;
+    evidence.held_out = true;
+    return evidence;
+}
+
 std::size_t chosen(const std::vector<double>& step_by_budget, int filled = 8) {
     std::vector<LayoutScore> scores;
     for (const double step : step_by_budget) scores.push_back(steady(100 * step));
     std::vector<BudgetScore> budgets;
     for (std::size_t i = 0; i < scores.size(); ++i) budgets.push_back({static_cast<int>(i) * 16, &scores[i]});
-    return advise_redundancy(budgets, filled, true, 0).chosen;
+    return advise_redundancy(budgets, evidence_of(filled)).chosen;
 }
 
 }  // namespace
@@ -47,5 +54,5 @@ TEST_CASE("without evidence the smallest budget stands, and the reason is said")
     CHECK(chosen({1.5, 1.1}, 7) == 0);
     const LayoutScore small = steady(150), large = steady(110);
     const std::vector<BudgetScore> budgets{{0, &small}, {16, &large}};
-    CHECK_THAT(advise_redundancy(budgets, 7, true, 0).reasons.front(), Contains("non-zero record slots: 7"));
+    CHECK_THAT(advise_redundancy(budgets, evidence_of(7)).reasons.front(), Contains("non-zero record slots: 7"));
 }

@@ -1,7 +1,6 @@
 // The functions behind the table of count checks, one per file.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -34,7 +33,7 @@ Findings check_drift(const CountContext& context);
 Findings check_scenario(const CountContext& context);
 
 // What check_sample_size and check_expected_total say of one file, for the record slots and the sum of several files.
-Findings small_sample(std::size_t filled);
+Findings small_sample(int filled, int distinct);  // record slots with counts; without copies
 Findings unexpected_total(std::int64_t total, std::int64_t expected);
 
 }  // namespace eplb::check

@@ -6,6 +6,7 @@
 
 #include "check/counts/checks.hpp"
 #include "core/counts.hpp"
+#include "core/equal_slots.hpp"
 #include "core/record_split.hpp"
 
 namespace eplb::check {
@@ -52,11 +53,11 @@ Findings check_drift(const CountContext& context) {
     // A tenth of the traffic, and three times the noise: the loads of different tasks differ by far more (0.27 at a
     // noise of 0.02 for four tasks in a row), the topics of one load by less (0.08 at 0.02 to 0.04 in made-up counts).
     constexpr double least = 0.10, times_noise = 3;
-    constexpr std::size_t least_slots = 8;
-    if (context.statistics.filled.size() < least_slots) return {};
-    const std::vector<int>& filled = context.statistics.filled;
-    const double halves = median(total_variations(context, split_record_slots(filled, Holdout::halves)));
-    const double noise = median(total_variations(context, split_record_slots(filled, Holdout::interleave)));
+    constexpr int least_slots = 8;
+    const std::vector<int>&filled = context.statistics.filled, &equal = context.statistics.first_equal;
+    if (distinct(equal) < least_slots) return {};
+    const double halves = median(total_variations(context, split_record_slots(filled, Holdout::halves, equal)));
+    const double noise = median(total_variations(context, split_record_slots(filled, Holdout::interleave, equal)));
     if (halves < least || halves < times_noise * noise) return {};
     return {{Severity::warning, "HALVES_DIFFER", "",
              fmt::format("in the median layer {:.1f} % of the traffic sits on other experts in the second half of the "

@@ -3,20 +3,15 @@
 
 #include "check/counts/checks.hpp"
 #include "check/wording.hpp"
-#include "core/counts.hpp"
-#include "core/equal_slots.hpp"
 
 namespace eplb::check {
 
 Findings check_duplicate_slots(const CountContext& context) {
     const std::vector<int>& filled = context.statistics.filled;
-    std::vector<std::uint64_t> hashes;
-    for (const int slot : filled) hashes.push_back(context.statistics.slot_hashes[static_cast<std::size_t>(slot)]);
-    const std::vector<int> firsts = first_equal(Counts({context.tensor}), filled, hashes);
     std::vector<int> repeated;
     int first_original = 0;
     for (std::size_t position = 0; position < filled.size(); ++position) {
-        const auto first = static_cast<std::size_t>(firsts[position]);
+        const auto first = static_cast<std::size_t>(context.statistics.first_equal[position]);
         if (first == position) continue;
         if (repeated.empty()) first_original = filled[first];
         repeated.push_back(filled[position]);

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "check/counts/checks.hpp"
 #include "check/wording.hpp"
+#include "core/equal_slots.hpp"
 #include "core/wide.hpp"
 
 namespace eplb::check {
@@ -27,11 +27,9 @@ bool constant_spike(const CountStatistics& statistics, int layer, int expert, st
 }  // namespace
 
 Findings check_padding(const CountContext& context) {
-    constexpr std::size_t least_slots = 8;
+    constexpr int least_slots = 8;
     const CountStatistics& statistics = context.statistics;
-    std::set<std::uint64_t> different;
-    for (const int slot : statistics.filled) different.insert(statistics.slot_hashes[static_cast<std::size_t>(slot)]);
-    if (different.size() < least_slots) return {};  // repeated record slots have a finding of their own
+    if (distinct(statistics.first_equal) < least_slots) return {};  // repeated record slots have a finding of their own
 
     const std::vector<int> layers = statistics.counted_layers();
     const auto slots = static_cast<std::int64_t>(statistics.filled.size());
