@@ -6,8 +6,18 @@
 
 namespace eplb {
 
+namespace {
+
+// A part may quote a file's own words, which have no end in a hostile one; no message of ours is so long.
+std::string part(const std::string& text) {
+    constexpr std::size_t most = 1024;
+    return printable(shortened(text, most));
+}
+
+}  // namespace
+
 Error::Error(ErrorCode code, std::string where, std::string what, std::string hint)
-    : code_(code), where_(printable(where)), message_(printable(what)), hint_(printable(hint)) {
+    : code_(code), where_(part(where)), message_(part(what)), hint_(part(hint)) {
     line_ = fmt::format("{}{}{}{}", where_, where_.empty() ? "" : ": ", message_,
                         hint_.empty() ? "" : fmt::format(" ({})", hint_));
 }

@@ -1,5 +1,8 @@
 #include "core/printable.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -43,6 +46,24 @@ std::string printable(std::string_view text) {
         text.remove_prefix(size == 0 ? 1 : size);
     }
     return shown;
+}
+
+std::string shortened(std::string_view text, std::size_t most) {
+    if (text.size() <= most) return std::string(text);
+    std::size_t size = most;
+    const auto continues = [&](std::size_t at) { return (static_cast<std::uint8_t>(text[at]) & 0xc0) == 0x80; };
+    for (std::size_t step = 0; step < 3 && size > 0 && continues(size); ++step) --size;
+    return std::string(text.substr(0, size)) + "...";
+}
+
+std::string first_few(std::span<const std::string> names, std::size_t most) {
+    constexpr std::size_t enough = 80;
+    std::string list;
+    for (const std::string& name : names.first(std::min(most, names.size()))) {
+        list += fmt::format("{}{}", list.empty() ? "" : ", ", shortened(name, enough));
+    }
+    if (names.size() > most) list += fmt::format(" and {} more", names.size() - most);
+    return list;
 }
 
 }  // namespace eplb

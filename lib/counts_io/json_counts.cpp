@@ -7,7 +7,9 @@
 
 #include "core/counts.hpp"
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "counts_io/count_formats.hpp"
+#include "counts_io/extra_keys.hpp"
 #include "files/json_document.hpp"
 
 namespace eplb {
@@ -121,11 +123,13 @@ DecodedCounts read_json_counts(const std::shared_ptr<const MappedFile>& file, co
                   layout ? "" : "--dataset KEY names another one");
     }
     DecodedCounts result{NumberNest(*counts).tensor(), Reduction::reduced, std::nullopt, {}};
+    ExtraKeys extra;
     for (const auto [name, value] : root.members()) {
         if (name == key) continue;
-        result.findings.push_back(
-            {Severity::info, "EXTRA_KEYS", value.path(), fmt::format("key \"{}\" is not read", name), ""});
+        const std::string shown = shortened(name, 80);
+        extra.add("$." + shown, fmt::format("key \"{}\"", shown));
     }
+    extra.move_to(result.findings);
     return result;
 }
 

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <map>
 
 #include "core/error.hpp"
 #include "counts_io/count_formats.hpp"
@@ -44,16 +45,6 @@ std::string root_of(const ZipArchive& archive) {
             arrays ? "this is an .npz: save the one array with numpy.save" : "");
 }
 
-bool stored_little_endian(const ZipArchive& archive, const std::string& root) {
-    const std::string name = root + "/byteorder";
-    const ZipMember* member = archive.find(name);
-    if (member == nullptr) return true;  // torch wrote this record from 2.1 on; before, only little-endian hosts matter
-    const ZipBytes record = archive.read(*member, max_text_record);
-    const std::string_view order(reinterpret_cast<const char*>(record.bytes.data()), record.bytes.size());
-    if (order != "little" && order != "big") fail_at("MALFORMED", name, "is neither \"little\" nor \"big\"");
-    return order == "little";
-}
-
 // Elements of the storage that the tensor's last element needs; throws when the geometry does not fit the storage.
 void check_geometry(const PtTensor& tensor) {
     const std::string shape = tensor.describe();
@@ -86,28 +77,59 @@ void check_geometry(const PtTensor& tensor) {
     }
 }
 
-Tensor load(const ZipArchive& archive, const std::string& root, const PtTensor& source) {
-    check_geometry(source);
-    const std::string name = fmt::format("{}/data/{}", root, source.storage.key);
-    const ZipMember* member = archive.find(name);
-    if (member == nullptr) fail_at("MALFORMED", "", fmt::format("the record \"{}\" of the tensor is missing", name));
-    const auto bytes = static_cast<std::uint64_t>(source.storage.bytes());
-    if (member->size != bytes) {
-        fail_at("BAD_GEOMETRY", name,
-                fmt::format("the record has {} bytes, its storage claims {}", member->size, bytes));
+// The storages of one file. Each record is read, checked and inflated once, however many tensors lie in it.
+class Storages {
+  public:
+    Storages(const ZipArchive& archive, const std::string& root)
+        : archive_(archive), root_(root), little_endian_(stored_little_endian()) {}
+
+    Tensor load(const PtTensor& source) {
+        check_geometry(source);
+        const ZipBytes& record = record_of(source.storage);
+        Tensor tensor;
+        tensor.dtype = source.dtype;
+        tensor.byte_swapped =
+            size_of(source.dtype) > 1 && little_endian_ != (std::endian::native == std::endian::little);
+        tensor.shape = source.shape;
+        tensor.strides = source.strides;
+        const bool empty = std::find(source.shape.begin(), source.shape.end(), 0) != source.shape.end();
+        tensor.data =
+            record.bytes.data() + (empty ? 0 : source.offset * static_cast<std::int64_t>(size_of(source.dtype)));
+        tensor.owner = record.owner;
+        return tensor;
     }
-    ZipBytes record = archive.read(*member, bytes);
-    Tensor tensor;
-    tensor.dtype = source.dtype;
-    tensor.byte_swapped = size_of(source.dtype) > 1 &&
-                          stored_little_endian(archive, root) != (std::endian::native == std::endian::little);
-    tensor.shape = source.shape;
-    tensor.strides = source.strides;
-    const bool empty = std::find(source.shape.begin(), source.shape.end(), 0) != source.shape.end();
-    tensor.data = record.bytes.data() + (empty ? 0 : source.offset * static_cast<std::int64_t>(size_of(source.dtype)));
-    tensor.owner = std::move(record.owner);
-    return tensor;
-}
+
+  private:
+    const ZipBytes& record_of(const PtStorage& storage) {
+        const std::string name = fmt::format("{}/data/{}", root_, storage.key);
+        const ZipMember* member = archive_.find(name);
+        if (member == nullptr) {
+            fail_at("MALFORMED", "", fmt::format("the record \"{}\" of the tensor is missing", name));
+        }
+        const auto bytes = static_cast<std::uint64_t>(storage.bytes());
+        if (member->size != bytes) {
+            fail_at("BAD_GEOMETRY", name,
+                    fmt::format("the record has {} bytes, its storage claims {}", member->size, bytes));
+        }
+        const auto [record, fresh] = records_.try_emplace(member);
+        if (fresh) record->second = archive_.read(*member, bytes);
+        return record->second;
+    }
+    bool stored_little_endian() const {
+        const std::string name = root_ + "/byteorder";
+        const ZipMember* member = archive_.find(name);
+        if (member == nullptr) return true;  // torch wrote it from 2.1 on; before, only little-endian hosts matter
+        const ZipBytes record = archive_.read(*member, max_text_record);
+        const std::string_view order(reinterpret_cast<const char*>(record.bytes.data()), record.bytes.size());
+        if (order != "little" && order != "big") fail_at("MALFORMED", name, "is neither \"little\" nor \"big\"");
+        return order == "little";
+    }
+
+    const ZipArchive& archive_;
+    const std::string& root_;
+    bool little_endian_;
+    std::map<const ZipMember*, ZipBytes> records_;
+};
 
 // A cut file has lost its directory, but the pickle stands at its front and tells how large it should be.
 [[noreturn]] void fail_truncated(const MappedFile& file, const CountOptions& options, const Error& lost) {
@@ -115,7 +137,7 @@ Tensor load(const ZipArchive& archive, const std::string& root, const PtTensor& 
     std::optional<PtChoice> choice;
     if (first.name.ends_with(pickle_suffix)) {
         try {
-            choice = choose_counts(read_pt_pickle(file.bytes().subspan(first.data_at)), options);
+            choice = choose_counts(read_pt_pickle(file.bytes().subspan(first.data_at), file.bytes().size()), options);
         } catch (const Error&) {
             // The pickle is cut or damaged too: nothing more can be said than `lost` says.
         }
@@ -166,17 +188,18 @@ DecodedCounts read_pt_counts(const std::shared_ptr<const MappedFile>& file, cons
     std::optional<PtPerPass> per_pass;
     std::optional<PtChoice> choice;
     try {
-        const Pickle pickle = read_pt_pickle(pickled.bytes);
+        const Pickle pickle = read_pt_pickle(pickled.bytes, file->bytes().size());
         per_pass = find_per_pass(pickle);
         if (!per_pass) choice = choose_counts(pickle, options);
     } catch (const Error& error) {
         throw error.inside(pickle_name);
     }
+    Storages storages(*archive, root);
     if (per_pass) {
-        return fold_per_pass(*per_pass, [&](const PtTensor& tensor) { return load(*archive, root, tensor); });
+        return fold_per_pass(*per_pass, [&](const PtTensor& tensor) { return storages.load(tensor); });
     }
     DecodedCounts result;
-    result.tensor = load(*archive, root, choice->tensor);
+    result.tensor = storages.load(choice->tensor);
     result.reduction = choice->reduction;
     result.saved_on = choice->tensor.storage.location;
     result.findings = std::move(choice->findings);

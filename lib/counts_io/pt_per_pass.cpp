@@ -2,11 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/counts.hpp"
 #include "core/error.hpp"
+#include "core/geometry.hpp"
 #include "counts_io/count_formats.hpp"
 #include "counts_io/pt_pickle.hpp"
 #include "files/digest.hpp"
@@ -20,8 +23,10 @@ namespace {
 
 // The elements of a 2-D tensor of whole numbers, row-major.
 std::vector<std::int64_t> matrix(const Tensor& tensor, const std::string& where) {
-    if (tensor.shape.size() != 2 || !is_integer(tensor.dtype))
-        fail_per_pass(where, "is no integer tensor [layers, physical slots]");
+    const bool known = tensor.dtype == DType::int32 || tensor.dtype == DType::int64;
+    if (tensor.shape.size() != 2 || !known) {
+        fail_per_pass(where, "is no int32 or int64 tensor [layers, physical slots]");
+    }
     std::vector<std::int64_t> values;
     values.reserve(static_cast<std::size_t>(tensor.numel()));
     for (std::int64_t row = 0; row < tensor.shape[0]; ++row) {
@@ -32,33 +37,55 @@ std::vector<std::int64_t> matrix(const Tensor& tensor, const std::string& where)
     return values;
 }
 
-constexpr std::int64_t max_elements = std::int64_t{1} << 31;  // of the folded counts
+// Loads the counts of all passes, as views. They lie apart in the file, so that they have no more elements than their
+// storages: if one storage stood for many passes, a small file could stand for any number of counts.
+std::vector<Tensor> load_passes(const PtPerPass& dump, const std::vector<std::int64_t>& shape,
+                                const std::function<Tensor(const PtTensor&)>& load) {
+    std::vector<Tensor> passes;
+    std::set<std::string_view> storages;
+    std::int64_t elements = 0;
+    for (const PtRecord& record : dump.records) {
+        const std::string where = fmt::format("pass {}", record.pass);
+        passes.push_back(load(record.counts));
+        if (passes.back().shape != shape) fail_per_pass(where, "the counts have another shape than the layout");
+        if (storages.insert(record.counts.storage.key).second) elements += record.counts.storage.elements;
+        elements -= passes.back().numel();
+        if (elements < 0) fail_per_pass(where, "its counts share a storage with those of other passes");
+    }
+    return passes;
+}
 
 }  // namespace
 
 DecodedCounts fold_per_pass(const PtPerPass& dump, const std::function<Tensor(const PtTensor&)>& load) {
     const Tensor map_tensor = load(dump.map);
+    if (map_tensor.shape.size() == 2 &&
+        (map_tensor.shape[0] > max_layers || map_tensor.shape[1] > max_physical_slots)) {
+        fail_per_pass(dump.map.path, fmt::format("{} layers x {} physical slots are those of no model",
+                                                 map_tensor.shape[0], map_tensor.shape[1]));
+    }
     const std::vector<std::int64_t> map = matrix(map_tensor, dump.map.path);
     const std::int64_t largest = map.empty() ? -1 : *std::max_element(map.begin(), map.end());
-    if (largest < 0 || largest >= max_elements || *std::min_element(map.begin(), map.end()) < 0) {
-        fail_per_pass(dump.map.path, "the layout names no expert, or one that is negative or absurd");
+    if (largest < 0 || *std::min_element(map.begin(), map.end()) < 0) {
+        fail_per_pass(dump.map.path, "the layout names no expert, or a negative one");
+    }
+    // Every expert has a slot in every layer, so that the counts of experts take no more room than those of slots.
+    if (largest >= map_tensor.shape[1]) {
+        fail_per_pass(dump.map.path,
+                      fmt::format("the layout names expert {} on {} physical slots, where not every expert has one",
+                                  largest, map_tensor.shape[1]));
     }
     const auto layers = static_cast<std::size_t>(map_tensor.shape[0]);
     const auto slots = static_cast<std::size_t>(map_tensor.shape[1]), experts = static_cast<std::size_t>(largest) + 1;
-    const std::size_t passes = dump.records.size();
-    if (static_cast<double>(passes) * static_cast<double>(layers) * static_cast<double>(experts) > max_elements) {
-        fail_per_pass(dump.map.path,
-                      fmt::format("{} passes of {} layers x {} experts are absurd", passes, layers, experts));
-    }
+    const std::vector<Tensor> tensors = load_passes(dump, map_tensor.shape, load);
+    const std::size_t passes = tensors.size();
     std::vector<std::int64_t> counts(passes * layers * experts);
     WindowFacts facts;
     facts.rank = dump.rank;
     for (std::size_t pass = 0; pass < passes; ++pass) {
         const PtRecord& record = dump.records[pass];
         const std::string where = fmt::format("pass {}", record.pass);
-        const Tensor tensor = load(record.counts);
-        if (tensor.shape != map_tensor.shape) fail_per_pass(where, "the counts have another shape than the layout");
-        const std::vector<std::int64_t> physical = matrix(tensor, where);
+        const std::vector<std::int64_t> physical = matrix(tensors[pass], where);
         std::int64_t* const target = counts.data() + pass * layers * experts;
         for (std::size_t cell = 0; cell < physical.size(); ++cell) {
             std::int64_t& logical = target[cell / slots * experts + static_cast<std::size_t>(map[cell])];

@@ -7,14 +7,19 @@
 #include <array>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
+#include "counts_io/extra_keys.hpp"
 
 namespace eplb {
 namespace {
 
 constexpr std::size_t max_depth = 8, max_visits = 100'000, max_axes = 64;  // 64 axes: torch's own limit
+// Of a storage's key ("0") and device ("npu:0"), which every tensor in it repeats.
+constexpr std::size_t max_storage_text = 256;
 
 struct NamedType {
     std::string_view name;
@@ -142,8 +147,11 @@ class TensorReader {
         for (const std::uint32_t item : node.items) values.push_back(integer(pickle_[item], what));
         return values;
     }
-    const std::string_view text(const PickleNode& node, std::string_view what) const {
+    static std::string_view storage_text(const PickleNode& node, std::string_view what) {
         if (node.kind != PickleKind::text) fail_at(node, "MALFORMED", fmt::format("the {} is no text", what));
+        if (node.text.size() > max_storage_text) {
+            fail_at(node, "MALFORMED", fmt::format("a {} of {} bytes is absurd", what, node.text.size()));
+        }
         return node.text;
     }
 
@@ -166,13 +174,13 @@ class TensorReader {
     PtStorage storage(const PickleNode& reference, std::optional<DType>& dtype) const {
         const PickleNode* parts = reference.kind == PickleKind::persistent ? &pickle_.item(reference, 0) : nullptr;
         if (parts == nullptr || parts->kind != PickleKind::tuple || parts->items.size() != 5 ||
-            text(pickle_.item(*parts, 0), "storage tag") != "storage") {
+            storage_text(pickle_.item(*parts, 0), "storage tag") != "storage") {
             fail_at(reference, "MALFORMED", "a tensor's storage is no (\"storage\", type, key, location, size)");
         }
         const PickleNode& type = pickle_.item(*parts, 1);
         PtStorage result;
-        result.key = text(pickle_.item(*parts, 2), "storage key");
-        result.location = text(pickle_.item(*parts, 3), "storage location");
+        result.key = storage_text(pickle_.item(*parts, 2), "storage key");
+        result.location = storage_text(pickle_.item(*parts, 3), "storage location");
         std::int64_t size = integer(pickle_.item(*parts, 4), "storage size");
         const bool untyped = type.kind == PickleKind::global && is_untyped_storage(type.text, type.name);
         const std::optional<DType> own = type.kind == PickleKind::global && type.text == "torch"
@@ -212,12 +220,14 @@ class TensorReader {
     const Pickle& pickle_;
 };
 
-// Every tensor of the containers, with its path.
+// The tensors with two or three axes in the containers, with their paths: the first few, and how many there are.
 class TensorSearch {
   public:
     explicit TensorSearch(const Pickle& pickle) : pickle_(pickle), reader_(pickle) { walk(pickle[pickle.root], "", 0); }
 
-    std::vector<PtTensor> found;
+    static constexpr std::size_t most_kept = 4;
+    std::vector<PtTensor> first;
+    std::size_t count = 0;
 
   private:
     void walk(const PickleNode& node, const std::string& path, std::size_t depth) {
@@ -225,8 +235,10 @@ class TensorSearch {
             fail_at(node, "MALFORMED", "the file's containers are nested too deep or hold too much");
         }
         if (std::optional<PtTensor> tensor = reader_.tensor(node)) {
+            if (tensor->shape.size() != 2 && tensor->shape.size() != 3) return;
+            if (++count > most_kept) return;
             tensor->path = path;
-            found.push_back(std::move(*tensor));
+            first.push_back(std::move(*tensor));
         } else if (node.kind == PickleKind::list || node.kind == PickleKind::tuple) {
             for (std::size_t position = 0; position < node.items.size(); ++position) {
                 walk(pickle_.item(node, position), fmt::format("{}[{}]", path, position), depth + 1);
@@ -238,7 +250,7 @@ class TensorSearch {
         }
     }
     static std::string key_text(const PickleNode& key) {
-        if (key.kind == PickleKind::text) return fmt::format("['{}']", key.text);
+        if (key.kind == PickleKind::text) return fmt::format("['{}']", shortened(key.text, 80));
         if (key.kind == PickleKind::integer) return fmt::format("[{}]", key.integer);
         return "[?]";
     }
@@ -253,17 +265,17 @@ constexpr std::array<std::string_view, 3> recorder_keys = {"rank", "logical_coun
 
 void note_extra_keys(const Pickle& pickle, std::string_view chosen, std::vector<Finding>& findings) {
     const PickleNode& root = pickle[pickle.root];
+    ExtraKeys extra;
     for (std::size_t position = 0; position + 1 < root.items.size(); position += 2) {
         const PickleNode& key = pickle.item(root, position);
         if (key.kind == PickleKind::text && (key.text == chosen || std::find(recorder_keys.begin(), recorder_keys.end(),
                                                                              key.text) != recorder_keys.end())) {
             continue;
         }
-        findings.push_back({Severity::info, "EXTRA_KEYS", "",
-                            key.kind == PickleKind::text ? fmt::format("key \"{}\" is not read", key.text)
-                                                         : "a key that is no text is not read",
-                            ""});
+        extra.add("", key.kind == PickleKind::text ? fmt::format("key \"{}\"", shortened(key.text, 80))
+                                                   : "a key that is no text");
     }
+    extra.move_to(findings);
 }
 
 }  // namespace
@@ -272,8 +284,9 @@ std::string PtTensor::describe() const {
     return fmt::format("{} [{}]", name_of(dtype), fmt::join(shape, ", "));
 }
 
-Pickle read_pt_pickle(std::span<const std::byte> bytes) {
-    return read_pickle(bytes, allowed);
+Pickle read_pt_pickle(std::span<const std::byte> bytes, std::uint64_t file_bytes) {
+    constexpr std::uint64_t bytes_per_opcode = 64;  // a pass has some fifty opcodes, and counts of many kilobytes
+    return read_pickle(bytes, allowed, few_opcodes + static_cast<std::size_t>(file_bytes / bytes_per_opcode));
 }
 
 PtChoice choose_counts(const Pickle& pickle, const CountOptions& options) {
@@ -297,25 +310,20 @@ PtChoice choose_counts(const Pickle& pickle, const CountOptions& options) {
     if (options.dataset) fail_at(root, "NOT_A_COUNT_FILE", fmt::format("has no key \"{}\"", key));
 
     TensorSearch search(pickle);
-    std::vector<PtTensor> candidates;
-    for (PtTensor& tensor : search.found) {
-        if (tensor.shape.size() == 2 || tensor.shape.size() == 3) candidates.push_back(std::move(tensor));
-    }
-    if (candidates.empty()) {
+    if (search.count == 0) {
         fail_at(root, "NOT_A_COUNT_FILE", "holds no \"logical_count\" and no tensor with two or three axes");
     }
-    if (candidates.size() > 1) {
+    if (search.count > 1) {
         std::vector<std::string> names;
-        for (std::size_t index = 0; index < std::min<std::size_t>(candidates.size(), 4); ++index) {
-            names.push_back(fmt::format("{} {}", candidates[index].path, candidates[index].describe()));
-        }
+        for (const PtTensor& tensor : search.first)
+            names.push_back(fmt::format("{} {}", tensor.path, tensor.describe()));
         fail_at(root, "NOT_A_COUNT_FILE",
-                fmt::format("holds {} tensors that could be the counts: {}{}", candidates.size(),
-                            fmt::join(names, ", "), candidates.size() > names.size() ? ", ..." : ""),
+                fmt::format("holds {} tensors that could be the counts: {}{}", search.count, fmt::join(names, ", "),
+                            search.count > names.size() ? ", ..." : ""),
                 "--dataset KEY names the one");
     }
     PtChoice choice;
-    choice.tensor = std::move(candidates.front());
+    choice.tensor = std::move(search.first.front());
     if (choice.tensor.path.ends_with("['logical_count']")) choice.reduction = Reduction::reduced;
     if (!choice.tensor.path.empty()) {
         choice.findings.push_back({Severity::info, "TENSOR_CHOSEN", choice.tensor.path,
@@ -346,6 +354,7 @@ std::optional<PtPerPass> find_per_pass(const Pickle& pickle) {
     };
     PtPerPass dump;
     dump.map = tensor(root, "last_physical_to_logical_map");
+    std::set<std::int64_t> passes;
     for (std::size_t position = 0; position < records->items.size(); ++position) {
         const PickleNode& record = pickle.item(*records, position);
         const std::int64_t rank = TensorReader::integer(field(record, "rank"), "rank");
@@ -359,16 +368,14 @@ std::optional<PtPerPass> find_per_pass(const Pickle& pickle) {
             fail_at(key, "MALFORMED", "passes of several gatherers (two-batch overlap) are not read",
                     "record with one gatherer");
         }
-        dump.records.push_back({TensorReader::integer(field(record, "forward_pass_id"), "forward_pass_id"),
-                                tensor(record, "global_physical_count")});
+        const std::int64_t pass = TensorReader::integer(field(record, "forward_pass_id"), "forward_pass_id");
+        if (!passes.insert(pass).second) {
+            fail_at(*records, "MALFORMED", fmt::format("pass {} is recorded twice", pass));
+        }
+        dump.records.push_back({pass, tensor(record, "global_physical_count")});
     }
     std::sort(dump.records.begin(), dump.records.end(),
               [](const PtRecord& a, const PtRecord& b) { return a.pass < b.pass; });
-    for (std::size_t next = 1; next < dump.records.size(); ++next) {
-        if (dump.records[next].pass == dump.records[next - 1].pass) {
-            fail_at(*records, "MALFORMED", fmt::format("pass {} is recorded twice", dump.records[next].pass));
-        }
-    }
     return dump;
 }
 

@@ -52,7 +52,8 @@ struct PtPerPass {
 };
 
 // Parses the pickle under the allow-list of torch: tensor constructors, storage types, dtypes, and those of torch_npu.
-Pickle read_pt_pickle(std::span<const std::byte> bytes);
+// What it may cost grows with the file of `file_bytes` that holds it, since counts are many times its size.
+Pickle read_pt_pickle(std::span<const std::byte> bytes, std::uint64_t file_bytes);
 
 // The counts: the tensor under --dataset, else under "logical_count", else the only tensor with two or three axes.
 // Throws Error{input}: NOT_A_COUNT_FILE when there is none or a choice, MALFORMED.

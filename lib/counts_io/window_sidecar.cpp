@@ -94,6 +94,8 @@ WindowSidecar decode_window_sidecar(std::string_view text) {
     sidecar.first_sequence = root.at("first_sequence").as_integer(0, any_count);
     sidecar.records = static_cast<int>(
         root.at("records").as_integer(0, std::min<std::int64_t>(sidecar.shape[0], std::numeric_limits<int>::max())));
+    // The sequence number of every record is a number too.
+    root.at("first_sequence").as_integer(0, any_count - std::max(sidecar.records - 1, 0));
     sidecar.overwritten = root.at("overwritten").as_integer(0, any_count);
     const JsonValue tokens = root.at("tokens"), phases = root.at("phases"), generations = root.at("layout_of_record");
     for (const JsonValue& list : {tokens, phases, generations}) require_length(list, sidecar.records);

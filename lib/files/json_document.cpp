@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <unordered_set>
+#include <utility>
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
 
 namespace eplb {
 namespace {
@@ -92,11 +93,6 @@ class Builder {
     bool end_object() { return close(); }
     bool end_array() { return close(); }
     bool key(const std::string& value) {
-        Container& object = open_.back();
-        if (!object.keys.insert(value).second) {
-            throw Error(ErrorCode::input, "", fmt::format("key \"{}\" stands twice in one object", value))
-                .as_finding("MALFORMED");
-        }
         add_string(value);
         return true;
     }
@@ -110,16 +106,11 @@ class Builder {
         const bool cut = byte > text_.size() || text_.empty();
         std::string hint = cut ? "the text ends too early: copy or write it again" : "";
         if (!cut && near(byte, "NaN", "Infinity")) hint = "NaN and Infinity are no JSON";
-        throw Error(ErrorCode::input, fmt::format("byte {}", byte), std::move(line), std::move(hint))
+        throw Error(ErrorCode::input, fmt::format("byte {}", byte), shortened(line, 240), std::move(hint))
             .as_finding(cut ? "TRUNCATED" : "MALFORMED");
     }
 
   private:
-    struct Container {
-        std::size_t index;
-        std::unordered_set<std::string> keys;
-    };
-
     bool near(std::size_t byte, std::string_view first, std::string_view second) const {
         const std::size_t from = byte < 12 ? 0 : byte - 12;
         const std::string_view around = text_.substr(from, 24);
@@ -130,7 +121,7 @@ class Builder {
             throw Error(ErrorCode::input, "", fmt::format("the document has more than {} values", max_nodes))
                 .as_finding("MALFORMED");
         }
-        if (!open_.empty()) ++nodes_.nodes[open_.back().index].span.size;
+        if (!open_.empty()) ++nodes_.nodes[open_.back()].span.size;
         typename Nodes::Node node;
         node.integer = 0;
         node.kind = kind;
@@ -150,11 +141,11 @@ class Builder {
                 .as_finding("MALFORMED");
         }
         add(kind);
-        open_.push_back({nodes_.nodes.size() - 1, {}});
+        open_.push_back(nodes_.nodes.size() - 1);
         return true;
     }
     bool close() {
-        nodes_.nodes[open_.back().index].span.first = static_cast<std::uint32_t>(nodes_.nodes.size());
+        nodes_.nodes[open_.back()].span.first = static_cast<std::uint32_t>(nodes_.nodes.size());
         open_.pop_back();
         return true;
     }
@@ -162,7 +153,7 @@ class Builder {
     Nodes& nodes_;
     std::string_view text_;
     int max_depth_;
-    std::vector<Container> open_;
+    std::vector<std::size_t> open_;  // the containers around the next value
 };
 
 }  // namespace
@@ -178,7 +169,27 @@ JsonDocument JsonDocument::parse(std::string_view text, int max_depth) {
     if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
         throw Error(ErrorCode::internal, "", "the JSON parser stopped without saying why");
     }
-    return JsonDocument(std::move(nodes));
+    JsonDocument document(std::move(nodes));
+    document.refuse_repeated_keys();
+    return document;
+}
+
+// By sorting: a million keys, or keys chosen to fall into one bucket of a hash table, cost no more than reading them.
+void JsonDocument::refuse_repeated_keys() const {
+    std::vector<std::pair<std::string_view, std::size_t>> keys;  // with the node of the value
+    for (std::size_t index = 0; index < nodes_->nodes.size(); ++index) {
+        if ((*nodes_)[index].kind != JsonKind::object || (*nodes_)[index].span.size <= 2) continue;
+        keys.clear();
+        for (std::size_t key = index + 1; key != nodes_->after(index); key = nodes_->after(key + 1)) {
+            keys.emplace_back(nodes_->string(key), key + 1);
+        }
+        std::sort(keys.begin(), keys.end());
+        const auto twice = std::adjacent_find(keys.begin(), keys.end(),
+                                              [](const auto& a, const auto& b) { return a.first == b.first; });
+        if (twice == keys.end()) continue;
+        const std::string shown = shortened(twice->first, 80);
+        JsonValue(*this, index).fail("MALFORMED", fmt::format("key \"{}\" stands twice in one object", shown));
+    }
 }
 
 JsonKind JsonValue::kind() const {
@@ -195,7 +206,7 @@ std::string JsonValue::path() const {
         for (;; ++position) {
             const std::size_t value = object ? child + 1 : child;
             if (index_ < nodes.after(value)) {
-                path += object ? fmt::format(".{}", nodes.string(child)) : fmt::format("[{}]", position);
+                path += object ? "." + shortened(nodes.string(child), 80) : fmt::format("[{}]", position);
                 at = value;
                 break;
             }

@@ -75,6 +75,7 @@ class JsonDocument {
     friend class JsonValue;
     struct Nodes;
     explicit JsonDocument(std::unique_ptr<Nodes> nodes);
+    void refuse_repeated_keys() const;
     std::unique_ptr<Nodes> nodes_;
 };
 

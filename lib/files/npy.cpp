@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
 
 namespace eplb {
 namespace {
@@ -54,7 +55,7 @@ class HeaderParser {
                 has_shape = true;
                 header.shape = shape();
             } else {
-                fail_here("MALFORMED", fmt::format("unexpected or repeated key \"{}\"", key));
+                fail_here("MALFORMED", fmt::format("unexpected or repeated key \"{}\"", shortened(key, 80)));
             }
             if (!accept(',')) {
                 expect('}');
@@ -156,7 +157,7 @@ void set_type(Tensor& tensor, std::string_view descr, std::size_t byte) {
     }
     const bool object = descr.find('O') != std::string_view::npos;
     fail_npy(
-        "UNSUPPORTED_TYPE", byte, fmt::format("type \"{}\" is no number type", descr),
+        "UNSUPPORTED_TYPE", byte, fmt::format("type \"{}\" is no number type", shortened(descr, 80)),
         object ? "an object array is a pickle: save it with .astype(\"int64\")" : "save it with .astype(\"int64\")");
 }
 

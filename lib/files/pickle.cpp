@@ -2,17 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
+#include <limits>
 #include <string>
-#include <unordered_map>
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
 
 namespace eplb {
 namespace {
 
-// A count file needs some sixty opcodes, a per-pass dump of a thousand passes some fifty thousand.
-constexpr std::size_t max_opcodes = 1 << 18;
+constexpr std::size_t max_key_bytes = 1 << 10;  // a key may be recalled for every dict, and each time be compared
 
 enum Opcode : std::uint8_t {  // Python's pickletools names
     op_mark = '(',
@@ -69,15 +70,16 @@ enum Opcode : std::uint8_t {  // Python's pickletools names
 
 class Machine {
   public:
-    Machine(std::span<const std::byte> bytes, const AllowGlobal& allow) : bytes_(bytes), allow_(allow) {}
+    Machine(std::span<const std::byte> bytes, const AllowGlobal& allow, std::size_t max_opcodes)
+        : bytes_(bytes), allow_(allow), max_opcodes_(max_opcodes) {}
 
     Pickle run() {
         if (bytes_.empty() || std::to_integer<int>(bytes_[0]) != op_proto) {
             fail("UNSUPPORTED_FILE", "no pickle of protocol 2 to 5 begins here");
         }
         for (std::size_t count = 0;; ++count) {
-            if (count == max_opcodes)
-                fail("MALFORMED", fmt::format("the pickle has more than {} opcodes", max_opcodes));
+            if (count == max_opcodes_)
+                fail("MALFORMED", fmt::format("the pickle has more than {} opcodes", max_opcodes_));
             opcode_at_ = position_;
             const auto opcode = static_cast<std::uint8_t>(take_number(1));
             if (opcode == op_stop) break;
@@ -86,6 +88,9 @@ class Machine {
         if (stack_.size() != 1 || !marks_.empty()) fail("MALFORMED", "the pickle ends with values left over");
         pickle_.root = stack_[0];
         pickle_.size = position_;
+        for (PickleNode& node : pickle_.nodes) {
+            if (node.kind == PickleKind::dict) index_keys(node);
+        }
         return std::move(pickle_);
     }
 
@@ -93,6 +98,27 @@ class Machine {
     [[noreturn]] void fail(std::string_view finding, std::string what, std::string hint = "") const {
         throw Error(ErrorCode::input, fmt::format("byte {}", opcode_at_), std::move(what), std::move(hint))
             .as_finding(finding);
+    }
+
+    // A dict may be recalled any number of times, so that a search along its keys would be quadratic in the pickle.
+    void index_keys(PickleNode& dict) {
+        const auto key = [&](std::uint32_t position) { return pickle_.item(dict, position).text; };
+        for (std::uint32_t position = 0; position < dict.items.size(); position += 2) {
+            const PickleNode& node = pickle_.item(dict, position);
+            if (node.kind != PickleKind::text) continue;
+            opcode_at_ = node.byte;
+            if (node.text.size() > max_key_bytes) {
+                fail("MALFORMED", fmt::format("a key of {} bytes is absurd", node.text.size()));
+            }
+            dict.by_key.push_back(position);
+        }
+        std::sort(dict.by_key.begin(), dict.by_key.end(),
+                  [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+        const auto twice = std::adjacent_find(dict.by_key.begin(), dict.by_key.end(),
+                                              [&](std::uint32_t a, std::uint32_t b) { return key(a) == key(b); });
+        if (twice == dict.by_key.end()) return;
+        opcode_at_ = dict.byte;
+        fail("MALFORMED", fmt::format("key \"{}\" stands twice in one dict", shortened(key(*twice), 80)));
     }
 
     // Bytes of the pickle.
@@ -181,8 +207,8 @@ class Machine {
     void push_global(std::string_view module, std::string_view name) {
         if (!allow_(module, name) && !is_ordered_dict(module, name)) {
             fail("UNKNOWN_GLOBAL",
-                 fmt::format("names {}.{}, which no count file needs; nothing was run", shortened(module),
-                             shortened(name)),
+                 fmt::format("names {}.{}, which no count file needs; nothing was run", shortened(module, 80),
+                             shortened(name, 80)),
                  "do not load this file elsewhere unless you trust it; save counts as a plain tensor");
         }
         PickleNode& node = push(PickleKind::global);
@@ -203,22 +229,25 @@ class Machine {
         }
         push(PickleKind::call).items = {callable, arguments};  // no copy: a pickle may recall one long tuple often
     }
-    void store(std::uint64_t slot) { memo_[slot] = top(); }
+    // Python numbers the slots of the memo as it stores; so no honest one is above the number of opcodes.
+    void store(std::uint64_t slot) {
+        const std::uint32_t value = top();
+        if (slot >= max_opcodes_) fail("MALFORMED", fmt::format("the pickle stores value {}, which is absurd", slot));
+        if (slot >= memo_.size()) memo_.resize(static_cast<std::size_t>(slot) + 1, never_stored);
+        std::uint32_t& entry = memo_[static_cast<std::size_t>(slot)];
+        if (entry == never_stored) ++stored_;
+        entry = value;
+    }
     void load(std::uint64_t slot) {
-        const auto found = memo_.find(slot);
-        if (found == memo_.end())
+        if (slot >= memo_.size() || memo_[static_cast<std::size_t>(slot)] == never_stored) {
             fail("MALFORMED", fmt::format("the pickle recalls value {} that it never stored", slot));
-        stack_.push_back(found->second);
+        }
+        stack_.push_back(memo_[static_cast<std::size_t>(slot)]);
     }
 
     static bool is_ordered_dict(std::string_view module, std::string_view name) {
         return module == "collections" && name == "OrderedDict";
     }
-    static std::string shortened(std::string_view name) {
-        constexpr std::size_t enough = 80;
-        return name.size() > enough ? fmt::format("{}...", name.substr(0, enough)) : std::string(name);
-    }
-
     void step(std::uint8_t opcode) {
         switch (opcode) {
             case op_proto: {
@@ -358,7 +387,7 @@ class Machine {
                 store(take_number(4));
                 break;
             case op_memoize:
-                store(memo_.size());
+                store(stored_);
                 break;
             case op_binget:
                 load(take_number(1));
@@ -406,21 +435,25 @@ class Machine {
     std::size_t position_ = 0, opcode_at_ = 0;
     std::vector<std::uint32_t> stack_;
     std::vector<std::size_t> marks_;
-    std::unordered_map<std::uint64_t, std::uint32_t> memo_;
+    static constexpr std::uint32_t never_stored = ~std::uint32_t{0};
+    std::vector<std::uint32_t> memo_;
+    std::size_t stored_ = 0, max_opcodes_;
 };
 
 }  // namespace
 
 const PickleNode* Pickle::find(const PickleNode& dict, std::string_view key) const {
-    for (std::size_t position = dict.items.size(); position >= 2; position -= 2) {
-        const PickleNode& name = item(dict, position - 2);
-        if (name.kind == PickleKind::text && name.text == key) return &item(dict, position - 1);
-    }
-    return nullptr;
+    const auto text = [&](std::uint32_t position) { return item(dict, position).text; };
+    const auto found =
+        std::lower_bound(dict.by_key.begin(), dict.by_key.end(), key,
+                         [&](std::uint32_t position, std::string_view wanted) { return text(position) < wanted; });
+    if (found == dict.by_key.end() || text(*found) != key) return nullptr;
+    return &item(dict, *found + 1);
 }
 
-Pickle read_pickle(std::span<const std::byte> bytes, const AllowGlobal& allow) {
-    return Machine(bytes, allow).run();
+Pickle read_pickle(std::span<const std::byte> bytes, const AllowGlobal& allow, std::size_t max_opcodes) {
+    return Machine(bytes, allow, std::min<std::size_t>(max_opcodes, std::numeric_limits<std::uint32_t>::max() / 2))
+        .run();
 }
 
 }  // namespace eplb

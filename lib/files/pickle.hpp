@@ -33,8 +33,9 @@ struct PickleNode {
     std::size_t byte = 0;  // of the opcode that made it
     std::int64_t integer = 0;
     double real = 0;
-    std::string_view text, name;       // inside the pickled bytes
-    std::vector<std::uint32_t> items;  // indices of nodes; containers may contain themselves, so walks need a limit
+    std::string_view text, name;        // inside the pickled bytes
+    std::vector<std::uint32_t> items;   // indices of nodes; containers may contain themselves, so walks need a limit
+    std::vector<std::uint32_t> by_key;  // of a dict: positions in items of its text keys, ascending by text
 };
 
 struct Pickle {
@@ -44,16 +45,20 @@ struct Pickle {
 
     const PickleNode& operator[](std::uint32_t index) const { return nodes[index]; }
     const PickleNode& item(const PickleNode& node, std::size_t position) const { return nodes[node.items[position]]; }
-    // Value of a text key; nullptr when absent. The last of equal keys, as in Python.
+    // Value of a text key; nullptr when absent. No key stands twice. O(log keys).
     const PickleNode* find(const PickleNode& dict, std::string_view key) const;
 };
 
 // Whether a pickle may name module.name. What it may not name ends the reading.
 using AllowGlobal = std::function<bool(std::string_view module, std::string_view name)>;
 
+// A count file needs some sixty opcodes, a per-pass dump some fifty for each pass.
+inline constexpr std::size_t few_opcodes = 1 << 18;
+
 // Runs the pickle in `bytes`, which may go on after it. collections.OrderedDict is known and becomes a dict. Throws
 // Error{input} with the byte; finding codes UNKNOWN_GLOBAL, UNSUPPORTED_FILE (an opcode of other protocols, object
-// state) and MALFORMED. Memory is bounded by 2^18 opcodes, whatever sizes the pickle claims.
-Pickle read_pickle(std::span<const std::byte> bytes, const AllowGlobal& allow);
+// state) and MALFORMED (a text key twice in one dict too, which Python never writes). Time and memory are bounded by
+// `max_opcodes`, about 150 bytes each, whatever sizes the pickle claims.
+Pickle read_pickle(std::span<const std::byte> bytes, const AllowGlobal& allow, std::size_t max_opcodes = few_opcodes);
 
 }  // namespace eplb

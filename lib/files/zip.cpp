@@ -7,9 +7,11 @@
 #include <array>
 #include <cstring>
 #include <limits>
-#include <unordered_set>
+#include <numeric>
+#include <tuple>
 
 #include "core/error.hpp"
+#include "files/inflation.hpp"
 
 namespace eplb {
 namespace {
@@ -19,7 +21,6 @@ constexpr std::uint32_t local_signature = 0x04034b50, directory_signature = 0x02
 constexpr std::uint32_t end64_signature = 0x06064b50, locator64_signature = 0x07064b50;
 constexpr std::size_t local_size = 30, directory_size = 46, end_size = 22, end64_size = 56, locator64_size = 20;
 constexpr std::uint16_t flag_encrypted = 1, flag_utf8 = 0x800;
-constexpr std::size_t max_members = 1 << 16;  // a count file has fewer than ten
 constexpr std::size_t alignment = 64;
 
 [[noreturn]] void fail_zip(std::string_view finding, std::uint64_t byte, std::string what, std::string hint = "") {
@@ -94,7 +95,7 @@ Directory find_directory(std::span<const std::byte> file) {
             "MALFORMED", end_at,
             fmt::format("a directory of {} bytes at byte {} does not fit into the file", directory.size, directory.at));
     }
-    if (directory.members > max_members || directory.members * directory_size > directory.size) {
+    if (directory.members > directory.size / directory_size) {
         fail_zip("MALFORMED", end_at,
                  fmt::format("{} members in a directory of {} bytes are absurd", directory.members, directory.size));
     }
@@ -180,7 +181,6 @@ ZipArchive::ZipArchive(std::shared_ptr<const MappedFile> file) : file_(std::move
     directory_at_ = directory.at;
     auto at = static_cast<std::size_t>(directory.at);
     const std::size_t end = at + static_cast<std::size_t>(directory.size);
-    std::unordered_set<std::string_view> names;
     for (std::uint64_t index = 0; index < directory.members; ++index) {
         if (end - at < directory_size || u32(bytes, at) != directory_signature) {
             fail_zip("MALFORMED", at, fmt::format("member {} of the zip directory is damaged", index));
@@ -197,19 +197,57 @@ ZipArchive::ZipArchive(std::shared_ptr<const MappedFile> file) : file_(std::move
         member.size = u32(bytes, at + 24);
         member.header_at = u32(bytes, at + 42);
         apply_zip64(member, bytes.subspan(at + directory_size + name_size, extra_size), at);
-        // Readers differ in which of two members of one name they take: none of them is right.
-        if (!names.insert(member.name).second) {
-            fail_zip("MALFORMED", at, fmt::format("member \"{}\" stands twice in the archive", member.name));
-        }
         members_.push_back(member);
         at += record_size;
     }
+    check_sizes(bytes.size());
+    index_names();
+}
+
+// Before anything is allocated: members that share bytes of the file would let it grow without end, and so would data
+// that deflate packed a thousandfold.
+void ZipArchive::check_sizes(std::uint64_t file_bytes) const {
+    std::uint64_t packed_left = directory_at_, inflated_left = max_inflated(file_bytes);
+    for (const ZipMember& member : members_) {
+        if (member.compressed_size > packed_left) {
+            fail_zip("MALFORMED", member.header_at,
+                     fmt::format("the members up to \"{}\" do not fit into the {} bytes before the directory: they "
+                                 "overlap",
+                                 member.name, directory_at_),
+                     "the file is damaged or made to harm: dump it again");
+        }
+        packed_left -= member.compressed_size;
+        if (member.method == 0) continue;
+        if (member.size > inflated_left) {
+            fail_zip("BAD_GEOMETRY", member.header_at,
+                     fmt::format("the members up to \"{}\" inflate to more than {} bytes, absurd for a file of {}",
+                                 member.name, max_inflated(file_bytes), file_bytes),
+                     "if they are real, unzip it and zip it again with zip -0, as torch.save stores them");
+        }
+        inflated_left -= member.size;
+    }
+}
+
+void ZipArchive::index_names() {
+    by_name_.resize(members_.size());
+    std::iota(by_name_.begin(), by_name_.end(), 0u);
+    std::sort(by_name_.begin(), by_name_.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return std::tie(members_[a].name, a) < std::tie(members_[b].name, b);
+    });
+    // Readers differ in which of two members of one name they take: none of them is right.
+    const auto twice = std::adjacent_find(by_name_.begin(), by_name_.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return members_[a].name == members_[b].name;
+    });
+    if (twice == by_name_.end()) return;
+    const ZipMember& second = members_[*(twice + 1)];
+    fail_zip("MALFORMED", second.header_at, fmt::format("member \"{}\" stands twice in the archive", second.name));
 }
 
 const ZipMember* ZipArchive::find(std::string_view name) const {
     const auto found =
-        std::find_if(members_.begin(), members_.end(), [&](const ZipMember& member) { return member.name == name; });
-    return found == members_.end() ? nullptr : &*found;
+        std::lower_bound(by_name_.begin(), by_name_.end(), name,
+                         [&](std::uint32_t index, std::string_view wanted) { return members_[index].name < wanted; });
+    return found == by_name_.end() || members_[*found].name != name ? nullptr : &members_[*found];
 }
 
 std::span<const std::byte> ZipArchive::raw_bytes(const ZipMember& member) const {
@@ -245,12 +283,6 @@ ZipBytes ZipArchive::read(const ZipMember& member, std::uint64_t max_size) const
                 fmt::format("stored member \"{}\" claims {} bytes and holds {}", member.name, member.size, raw.size()));
         }
     } else if (member.method == 8) {
-        constexpr std::uint64_t max_ratio = 1032;  // of deflate: more cannot come out (zlib's technical details)
-        if (member.size / max_ratio > raw.size()) {
-            fail_zip("MALFORMED", member.header_at,
-                     fmt::format("{} deflated bytes cannot hold the {} bytes of \"{}\"", raw.size(), member.size,
-                                 member.name));
-        }
         const auto inflated = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(member.size));
         if (!Inflater().run(raw, *inflated)) {
             fail_zip("MALFORMED", member.header_at, fmt::format("member \"{}\" does not inflate", member.name),

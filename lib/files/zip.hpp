@@ -31,7 +31,8 @@ struct ZipBytes {
 class ZipArchive {
   public:
     // Reads the central directory. Throws Error{input} with the byte; finding codes TRUNCATED (no end record, or it
-    // points past the end) and MALFORMED.
+    // points past the end), MALFORMED (members of one name, or that overlap) and BAD_GEOMETRY (members that inflate to
+    // more than max_inflated() of the file).
     explicit ZipArchive(std::shared_ptr<const MappedFile> file);
 
     const std::vector<ZipMember>& members() const { return members_; }
@@ -43,9 +44,12 @@ class ZipArchive {
 
   private:
     std::span<const std::byte> raw_bytes(const ZipMember& member) const;
+    void check_sizes(std::uint64_t file_bytes) const;
+    void index_names();
 
     std::shared_ptr<const MappedFile> file_;
     std::vector<ZipMember> members_;
+    std::vector<std::uint32_t> by_name_;  // indices of members_, ascending by name
     std::uint64_t directory_at_ = 0;
 };
 

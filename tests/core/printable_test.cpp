@@ -18,6 +18,26 @@ TEST_CASE("letters of any script pass, control characters and stray bytes do not
     CHECK(printable("\xe0\x9f\xbf\xe0\xa0\x80") == "???\xe0\xa0\x80");
 }
 
+TEST_CASE("a long text is cut between two characters") {
+    CHECK(shortened("abcd", 4) == "abcd");
+    CHECK(shortened("abcde", 4) == "abcd...");
+    CHECK(shortened("abc\xc3\xa9", 4) == "abc...");
+    CHECK(shortened("ab\xc3\xa9z", 4) == "ab\xc3\xa9...");
+    CHECK(shortened(std::string(8, '\x80'), 4) == "\x80...");  // no UTF-8 at all: cut somewhere
+}
+
+TEST_CASE("a list of names ends with the number of those left out") {
+    const std::vector<std::string> names{"a", "b", "c"};
+    CHECK(first_few(names, 3) == "a, b, c");
+    CHECK(first_few(names, 2) == "a, b and 1 more");
+    CHECK(first_few({}, 2).empty());
+}
+
+TEST_CASE("an error does not grow with what it quotes") {
+    const std::string endless(1 << 20, 'x');
+    CHECK(std::string(Error(ErrorCode::input, endless, endless, endless).what()).size() < 4000);
+}
+
 TEST_CASE("an error is one printable line whatever the file holds") {
     CHECK(std::string(Error(ErrorCode::input, "a\nb", "\x1b[2J", "\xff").what()) == "a?b: ?[2J (?)");
 }

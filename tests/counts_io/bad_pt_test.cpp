@@ -3,6 +3,7 @@
 #include <random>
 
 #include "decode.hpp"
+#include "files/inflation.hpp"
 #include "torch_file.hpp"
 
 using namespace eplb;
@@ -206,6 +207,61 @@ TEST_CASE("a pickle that would blow up is refused before it does") {
     for (int level = 0; level < 100'000; ++level) deep += "](";
     for (int level = 0; level < 100'000; ++level) deep += "e";
     CHECK(decode_error(torch_file(pickle(deep), "")).code() == ErrorCode::input);
+}
+
+TEST_CASE("a text key stands once in a dict, and is no longer than a key") {
+    const std::string value = good.opcodes();
+    CHECK(decode_error(torch_file(pickle(dict({{"logical_count", value}, {"logical_count", value}})), data_of_24))
+              .finding_code() == "MALFORMED");
+    const auto with_key = [&](std::size_t size) {
+        return torch_file(pickle(dict({{"logical_count", value}, {std::string(size, 'k'), "N"}})), data_of_24);
+    };
+    CHECK(decode(with_key(1024)).findings.at(0).message.size() < 120);
+    CHECK_THAT(decode_error(with_key(1025)).message(), Catch::Contains("a key of 1025 bytes"));
+}
+
+TEST_CASE("of many keys beside the counts the first are named and the others counted") {
+    std::vector<std::pair<std::string, std::string>> items{{"logical_count", good.opcodes()}};
+    for (int key = 0; key < 20; ++key) items.emplace_back("k" + std::to_string(key), "N");
+    const std::vector<Finding> findings = decode(torch_file(pickle(dict(items)), data_of_24)).findings;
+    REQUIRE(findings.size() == 17);
+    CHECK(findings[15].message == "key \"k15\" is not read");
+    CHECK(findings[16].message == "4 more keys are not read");
+}
+
+TEST_CASE("a storage's key and device are short") {
+    TensorSpec spec = good;
+    spec.location = std::string(256, 'x');
+    CHECK(decode(good_file(spec)).saved_on == spec.location);
+    spec.location += 'x';
+    CHECK_THAT(decode_error(good_file(spec)).message(), Catch::Contains("storage location of 257 bytes"));
+}
+
+TEST_CASE("members are not inflated beyond what their file may hold") {
+    const auto claim = [&](std::int64_t size) {
+        return zip_of({{"a/data.pkl", pickle(recorder_dict(good.opcodes()))}, {"a/data/0", data_of_24, true, size}});
+    };
+    const auto most = static_cast<std::int64_t>(max_inflated(claim(1).size()));
+    CHECK(most == (1 << 26) + 100 * static_cast<std::int64_t>(claim(1).size()));
+    CHECK_THAT(decode_error(claim(most)).message(), Catch::Contains("its storage claims 96"));
+    CHECK_THAT(decode_error(claim(most + 1)).message(), Catch::Contains("inflate to more than"));
+    // All members together.
+    const std::string two = zip_of({{"a/data.pkl", pickle(recorder_dict(good.opcodes()))},
+                                    {"a/data/0", data_of_24, true, 1 << 26},
+                                    {"a/data/1", data_of_24, true, 1 << 26}});
+    CHECK_THAT(decode_error(two).message(), Catch::Contains("\"a/data/1\" inflate to more than"));
+}
+
+TEST_CASE("members that overlap are refused") {
+    // Both claim the bytes of the second: together more than stands before the directory.
+    std::string file = zip_of({{"a/data.pkl", pickle(recorder_dict(good.opcodes()))}, {"a/data/0", data_of_24}});
+    const std::size_t first = file.find("PK\1\2");
+    const auto room = static_cast<std::uint64_t>(first);
+    CHECK(decode(file).tensor.numel() == 24);
+    file.replace(first + 20, 8, little_endian(room - 96, 4) + little_endian(room - 96, 4));
+    CHECK_THAT(decode_error(file).message(), !Catch::Contains("overlap"));
+    file.replace(first + 20, 8, little_endian(room - 95, 4) + little_endian(room - 95, 4));
+    CHECK_THAT(decode_error(file).message(), Catch::Contains("overlap"));
 }
 
 TEST_CASE("zip archives with lies in their directory are refused") {

@@ -82,3 +82,32 @@ TEST_CASE("records without their parts are refused by the missing name") {
     CHECK_THAT(error("N").message(), Catch::Contains("\"rank\""));
     CHECK(decode_error(torch_file(pickle(dict({{"records", "]"}})), "")).finding_code() == "MALFORMED");
 }
+
+TEST_CASE("passes that share their elements are refused before counts are made of them") {
+    // Three passes in a storage of twelve would fit if the third were the first again.
+    TensorSpec layout = TensorSpec::of({2, 3}), first = TensorSpec::of({2, 3});
+    layout.storage = global("torch", "LongStorage");
+    layout.key = "1";
+    first.elements = 12;
+    std::string records = "](";
+    for (const std::int64_t pass : {1, 2, 3}) {
+        records += dict({{"forward_pass_id", pickled(pass)},
+                         {"rank", pickled(std::int64_t{0})},
+                         {"gatherer_key", pickled("primary")},
+                         {"global_physical_count", first.opcodes()}});
+    }
+    const Error error = decode_error(zip_of(
+        {{"d/data.pkl", pickle(dict({{"records", records + "e"}, {"last_physical_to_logical_map", layout.opcodes()}}))},
+         {"d/data/0", std::string(48, '\0')},
+         {"d/data/1", std::string(48, '\0')}}));
+    CHECK(error.finding_code() == "BAD_GEOMETRY");
+    CHECK_THAT(error.what(), Catch::Contains("pass 3") && Catch::Contains("share a storage"));
+}
+
+TEST_CASE("a layout names no more experts than it has slots") {
+    CHECK(decode(dump({{4}}, {2, 1, 0, 0, 1, 2})).tensor.shape == std::vector<std::int64_t>{1, 2, 3});
+    const Error error = decode_error(dump({{4}}, {3, 1, 0, 0, 1, 2}));
+    CHECK(error.finding_code() == "BAD_GEOMETRY");
+    CHECK_THAT(error.message(), Catch::Contains("expert 3 on 3 physical slots"));
+    CHECK(decode_error(dump({{4}}, {INT64_MAX, 1, 0, 0, 1, 2})).finding_code() == "BAD_GEOMETRY");
+}

@@ -57,6 +57,14 @@ TEST_CASE("a sidecar survives being written and read") {
     CHECK(window_sidecar_path("a.b/Y.pt") == "a.b/Y.window.json");
 }
 
+TEST_CASE("the sequence number of every record is a number") {
+    // Two records: the second one's number is the largest there is, or would be one above it.
+    CHECK(facts_of(decode_window_sidecar(with("\"first_sequence\": 5", "\"first_sequence\": 9223372036854775806")))
+              .sequence.back() == INT64_MAX);
+    CHECK_THAT(what(with("\"first_sequence\": 5", "\"first_sequence\": 9223372036854775807")),
+               Catch::Contains("$.first_sequence") && Catch::Contains("outside 0 to 9223372036854775806"));
+}
+
 TEST_CASE("a sidecar with anything unknown, missing or of another length is refused") {
     CHECK_THAT(what(with("\"window\"", "\"wind\"")), Catch::Contains("wind"));
     CHECK_THAT(what(with("\"reduced\"", "\"summed\"")), Catch::Contains("summed"));

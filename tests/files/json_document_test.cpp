@@ -99,3 +99,20 @@ TEST_CASE("nesting is bounded, so a deep document neither recurses nor crashes")
     CHECK_THAT(parse_error(std::string(65, '[') + std::string(65, ']')).what(), Catch::Contains("deeper than 64"));
     CHECK(parse_error(std::string(5'000'000, '[')).finding_code() == "MALFORMED");
 }
+
+TEST_CASE("a repeated key is named with the place of its object, however many keys there are") {
+    CHECK_THAT(parse_error(R"({"a": [{"x": 1, "y": 2, "x": 3}]})").what(),
+               Catch::Contains("$.a[0]") && Catch::Contains("key \"x\" stands twice"));
+    CHECK_NOTHROW(JsonDocument::parse(R"({"a": {"a": 1}, "b": {"a": 1}})"));
+    std::string many = "{";
+    for (int key = 0; key < 1000; ++key) many += "\"" + std::to_string(key) + "\": [{}], ";
+    CHECK_NOTHROW(JsonDocument::parse(many + "\"1000\": 0}"));
+    CHECK(parse_error(many + "\"999\": 0}").finding_code() == "MALFORMED");
+}
+
+TEST_CASE("an error quotes the start of a long value only") {
+    const std::string digits(100'000, '9');
+    CHECK(std::string(parse_error("[" + digits + "]").what()).size() < 400);
+    CHECK(std::string(parse_error("[\"" + digits).what()).size() < 400);
+    CHECK(std::string(parse_error("{\"" + digits + "\": 0, \"" + digits + "\": 0}").what()).size() < 400);
+}
