@@ -63,7 +63,7 @@ int experts_of(const Rows& map, const LayoutExpectation& expectation, std::optio
     for (const auto& row : map) {
         for (const std::int64_t id : row) largest = std::max(largest, id);
     }
-    return static_cast<int>(std::min<std::int64_t>(largest + 1, max_experts));
+    return static_cast<int>(std::min<std::int64_t>(largest, max_experts - 1)) + 1;
 }
 
 LayoutContext context_of(const RawLayout& layout, const LayoutExpectation& expectation) {
@@ -108,8 +108,13 @@ const LayoutTarget& find_layout_target(std::string_view name) {
 LayoutReport check_layout(const RawLayout& layout, const LayoutExpectation& expectation) {
     const LayoutContext context = context_of(layout, expectation);
     LayoutReport report;
+    bool too_large = false;  // for any model: the checks that follow would take time for each row and expert
     for (const LayoutCheck& check : layout_table()) {
-        for (Finding& finding : check.run(context)) report.findings.push_back(std::move(finding));
+        if (too_large) break;
+        for (Finding& finding : check.run(context)) {
+            too_large = too_large || finding.code == "LAYOUT_TOO_LARGE";
+            report.findings.push_back(std::move(finding));
+        }
     }
     sort_by_severity(report.findings);
     if (context.slots_per_rank && context.experts > 0) {

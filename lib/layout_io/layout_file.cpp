@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "files/digest.hpp"
 #include "files/json_document.hpp"
 #include "files/mapped_file.hpp"
@@ -42,6 +43,7 @@ std::int64_t read_id(RawLayout& layout, JsonValue value) {
     constexpr double exact_limit = 9007199254740992.0;  // 2^53
     switch (value.kind()) {
         case JsonKind::integer:
+            if (value.as_integer() == no_number) value.fail("NEGATIVE_EXPERT", "is an absurd expert id");
             return value.as_integer();
         case JsonKind::real: {
             const double number = value.as_number();
@@ -51,7 +53,7 @@ std::int64_t read_id(RawLayout& layout, JsonValue value) {
             return whole ? static_cast<std::int64_t>(number) : no_number;
         }
         case JsonKind::string:
-            note_not_integer(layout, value, fmt::format("\"{}\"", value.as_string()));
+            note_not_integer(layout, value, fmt::format("\"{}\"", shortened(value.as_string(), 80)));
             return no_number;
         case JsonKind::boolean:
             note_not_integer(layout, value, value.as_boolean() ? "true" : "false");

@@ -75,6 +75,9 @@ ModelConfig read_object(const JsonValue& object) {
     for (int layer = 0; sparse_step > 1 && layer < config.hidden_layers.value_or(0); ++layer) {
         if ((layer + 1) % sparse_step != 0) config.dense_layer_list.push_back(layer);
     }
+    std::sort(config.dense_layer_list.begin(), config.dense_layer_list.end());
+    const auto repeats = std::unique(config.dense_layer_list.begin(), config.dense_layer_list.end());
+    config.dense_layer_list.erase(repeats, config.dense_layer_list.end());
     return config;
 }
 
@@ -83,8 +86,7 @@ ModelConfig read_object(const JsonValue& object) {
 std::vector<int> ModelConfig::expert_layers() const {
     std::vector<int> layers;
     for (int layer = dense_layers.value_or(0); layer < hidden_layers.value_or(0); ++layer) {
-        const bool dense = std::find(dense_layer_list.begin(), dense_layer_list.end(), layer) != dense_layer_list.end();
-        if (!dense) layers.push_back(layer);
+        if (!std::binary_search(dense_layer_list.begin(), dense_layer_list.end(), layer)) layers.push_back(layer);
     }
     return layers;
 }

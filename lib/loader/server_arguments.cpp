@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "files/json_document.hpp"
 #include "loader/server_facts.hpp"
 
@@ -110,7 +111,7 @@ class ArgumentReader {
     void finish() {
         facts_.set_arguments_read();
         if (!unread_.empty()) {
-            facts_.note(fmt::format("{}: {} arguments not read: {}", name_, unread_.size(), fmt::join(unread_, ", ")));
+            facts_.note(fmt::format("{}: {} arguments not read: {}", name_, unread_.size(), first_few(unread_, 32)));
         }
     }
 
@@ -150,8 +151,8 @@ class ArgumentReader {
         } else if (known->fact == "role") {
             facts_.add(known->fact, role_of(value), source);
         } else if (known->fact == "quant" && !names_a_scheme(value)) {
-            facts_.note(
-                fmt::format("{} is '{}', which does not say what the experts are: give --quant", source, value));
+            facts_.note(fmt::format("{} is '{}', which does not say what the experts are: give --quant", source,
+                                    shortened(value, 80)));
         } else {
             facts_.add(known->fact, value, source);
         }

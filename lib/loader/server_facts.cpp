@@ -60,6 +60,11 @@ const FactName& find_fact_name(std::string_view name) {
 }
 
 void ServerFacts::add(std::string_view name, std::string value, std::string source) {
+    constexpr std::size_t longest_value = 4096;  // PATH_MAX
+    constexpr int most_contradictions = 4;       // of one fact: enough to find out
+    if (value.size() > longest_value) {
+        throw Error(ErrorCode::input, source, fmt::format("{} has {} bytes, which is absurd", name, value.size()));
+    }
     const FactKind kind = find_fact_name(name).kind;
     if (kind == FactKind::number && as_number(value).value_or(-1) < 0) {
         throw Error(ErrorCode::input, source, fmt::format("{} is '{}', which is no number", name, value));
@@ -70,8 +75,8 @@ void ServerFacts::add(std::string_view name, std::string value, std::string sour
             throw Error(ErrorCode::input, source, fmt::format("{} is '{}', neither true nor false", name, value));
         }
     }
-    const auto [fact, fresh] = facts_.emplace(std::string(name), Fact{value, source});
-    if (!fresh && fact->second.value != value) {
+    const auto [fact, fresh] = facts_.emplace(std::string(name), Fact{value, source, 0});
+    if (!fresh && fact->second.value != value && fact->second.contradictions++ < most_contradictions) {
         contradictions_.push_back(
             fmt::format("{}: {} says {}, {} says {}", name, fact->second.source, fact->second.value, source, value));
     }

@@ -38,6 +38,7 @@ class ServerFacts {
 
     struct Fact {
         std::string value, source;
+        int contradictions = 0;  // other values that were given for it
     };
     const std::map<std::string, Fact, std::less<>>& all() const { return facts_; }
     const std::vector<std::string>& contradictions() const { return contradictions_; }

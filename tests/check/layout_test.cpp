@@ -40,6 +40,29 @@ TEST_CASE("a legal layout has no finding") {
     CHECK(report.geometry == Geometry{2, 4, 2, 3});
 }
 
+TEST_CASE("nothing more is asked of a layout with more rows than a model has layers") {
+    const auto codes = [&](std::size_t rows) {
+        std::vector<std::string> found;
+        LayoutExpectation open;
+        open.ranks = 1;
+        for (const Finding& finding : check_layout(raw(RawMap(rows, {0, 1})), open).findings) {
+            found.push_back(finding.code);
+        }
+        return found;
+    };
+    CHECK(codes(max_layers) == std::vector<std::string>{"EXPERTS_NOT_STATED", "SAME_ROW_IN_ALL_LAYERS"});
+    CHECK(codes(max_layers + 1) == std::vector<std::string>{"LAYOUT_TOO_LARGE"});
+}
+
+TEST_CASE("ids up to the ends of 64 bits are outside the experts") {
+    LayoutExpectation open;
+    open.ranks = 2;
+    const Finding above = finding_of({{0, INT64_MAX}}, open, "EXPERT_OUT_OF_RANGE");
+    CHECK_THAT(above.message, Catch::Contains("9223372036854775807 is outside 0..65535"));
+    const Finding below = finding_of({{0, INT64_MIN + 1}}, open, "NEGATIVE_EXPERT");
+    CHECK_THAT(below.message, Catch::Contains("-9223372036854775807"));
+}
+
 TEST_CASE("rows of different lengths are no rectangle") {
     RawMap map = legal();
     map[1].pop_back();

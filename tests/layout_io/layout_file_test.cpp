@@ -36,6 +36,11 @@ TEST_CASE("a written layout reads back as itself") {
     CHECK(decode_layout(encode_layout(layout), 2, 4) == layout);
 }
 
+TEST_CASE("the smallest number of 64 bits is no expert, and is not taken for a value that is no number") {
+    CHECK_THAT(layout_error(R"({"physical_to_logical_map": [[0, -9223372036854775808]]})"),
+               Catch::Contains("$.physical_to_logical_map[0][1]") && Catch::Contains("absurd expert id"));
+}
+
 TEST_CASE("the example of SGLang's format is read") {
     const Layout layout = decode_layout(R"({"physical_to_logical_map": [[0, 3, 1, 2, 3, 0]]})", 2, std::nullopt);
     CHECK(layout.geometry() == Geometry{1, 4, 2, 3});

@@ -97,3 +97,10 @@ TEST_CASE("every argument and quantisation of every engine leads to a known fact
         }
     }
 }
+
+TEST_CASE("a million contradictions are four, and a value of megabytes is none") {
+    std::string text = "--ep-size 1 ";
+    for (int value = 2; value < 1000; ++value) text += "--ep-size " + std::to_string(value) + " ";
+    CHECK(read(text).contradictions().size() == 4);
+    CHECK_THROWS_AS(read("--init-expert-location " + std::string(5000, 'x')), Error);
+}

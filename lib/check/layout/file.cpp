@@ -1,8 +1,8 @@
 // What SGLang's loader does with the file before it looks at the map.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "check/layout/checks.hpp"
+#include "core/printable.hpp"
 
 namespace eplb::check {
 
@@ -11,9 +11,9 @@ std::vector<Finding> check_layout_file(const LayoutContext& context) {
     std::vector<Finding> findings;
     if (!layout.extra_keys.empty()) {
         findings.push_back({context.target.only_the_map_key ? Severity::error : Severity::warning, "EXTRA_KEY",
-                            fmt::format("$.{}", layout.extra_keys.front()),
+                            fmt::format("$.{}", shortened(layout.extra_keys.front(), 80)),
                             fmt::format("{} key{} beside physical_to_logical_map: {}", layout.extra_keys.size(),
-                                        layout.extra_keys.size() == 1 ? "" : "s", fmt::join(layout.extra_keys, ", ")),
+                                        layout.extra_keys.size() == 1 ? "" : "s", first_few(layout.extra_keys)),
                             "SGLang passes every key on as an argument and ends at start: keep notes in another file"});
     }
     if (layout.not_integers != 0) {
