@@ -8,13 +8,15 @@
 namespace eplb {
 namespace {
 
-// The slots of `slots` inside [first, first + count), counted from `first`.
-std::vector<int> slots_within(const std::vector<int>& slots, int first, int count) {
-    std::vector<int> within;
-    for (const int slot : slots) {
-        if (slot >= first && slot < first + count) within.push_back(slot - first);
+// The record slots of a file that are among `slots` of the counts; `slot_in_counts` says where each lies.
+std::vector<int> slots_of_file(const std::vector<int>& slots, const std::vector<int>& slot_in_counts) {
+    std::vector<int> of_file;
+    for (std::size_t slot = 0; slot < slot_in_counts.size(); ++slot) {
+        if (std::binary_search(slots.begin(), slots.end(), slot_in_counts[slot])) {
+            of_file.push_back(static_cast<int>(slot));
+        }
     }
-    return within;
+    return of_file;
 }
 
 std::vector<ManifestCountFile> count_files(const FitReport& report) {
@@ -22,14 +24,14 @@ std::vector<ManifestCountFile> count_files(const FitReport& report) {
     const bool everything = report.options->refit_all;
     std::vector<ManifestCountFile> files;
     for (std::size_t index = 0; index < input.files.size(); ++index) {
-        const int first = input.first_slot[index], slots = input.reports[index].record_slots;
+        const std::vector<int>& slot_in_counts = input.slot_in_counts[index];
         ManifestCountFile file;
         file.name = base_name(input.files[index].path);
         file.sha256 = input.files[index].sha256;
         file.total = input.reports[index].statistics->total;
-        file.record_slots = slots;
-        file.fitted = slots_within(everything ? input.filled : report.split.fit, first, slots);
-        if (!everything) file.held_out = slots_within(report.split.holdout, first, slots);
+        file.record_slots = input.reports[index].record_slots;
+        file.fitted = slots_of_file(everything ? input.filled : report.split.fit, slot_in_counts);
+        if (!everything) file.held_out = slots_of_file(report.split.holdout, slot_in_counts);
         files.push_back(std::move(file));
     }
     return files;

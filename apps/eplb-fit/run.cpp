@@ -229,7 +229,7 @@ int run(const FitOptions& options) {
     FitReport report;
     report.options = &options;
     report.scenario = options.scenario ? read_scenario(*options.scenario) : unobserved_scenario();
-    const CountInput input = load_counts(options.counts);
+    const CountInput input = load_counts(options.counts, options.common.thread_count());
     report.input = &input;
     report.split = split_counts(input, options.holdout);
     Fits fits(options, input.counts, report.split.fit);

@@ -17,7 +17,7 @@ ScoreOptions parse_options(int argc, char** argv) {
         "eplb-score");
     app.add_option("LAYOUT", options.layout, "Layout file (physical_to_logical_map JSON)")->required();
     cli::add_count_options(app, options.counts, "COUNTS")->required();
-    app.add_option("--ranks", options.counts.ranks, "Expert-parallel ranks (default: the manifest beside the layout)")
+    app.add_option("--ranks", options.ranks, "Expert-parallel ranks (default: the manifest beside the layout)")
         ->check(CLI::PositiveNumber);
     app.add_option(
         "--holdout", holdout,

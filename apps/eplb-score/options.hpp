@@ -19,7 +19,8 @@ enum class FailOn { step_mean, step_worst, window_mean, window_worst };
 struct ScoreOptions {
     cli::CommonOptions common;
     std::string layout;
-    CountOptions counts;                 // counts.ranks is --ranks
+    CountOptions counts;
+    std::optional<int> ranks;            // of the layout; default: as its manifest says
     std::optional<Holdout> holdout;      // default: as the manifest says when the layout was fitted on these counts
     std::optional<Part> part;            // default: holdout and fit, or all where nothing is held out
     DispatchOptions dispatch;            // at least one name

@@ -207,8 +207,8 @@ std::vector<std::string> notes_of(const ScoreReport& report) {
 }  // namespace
 
 int run(const ScoreOptions& options) {
-    const CountInput input = load_counts(options.counts);
-    const LayoutInput layout = load_layout(options.layout, options.counts.ranks, input);
+    const CountInput input = load_counts(options.counts, options.common.thread_count());
+    const LayoutInput layout = load_layout(options.layout, options.ranks, input);
 
     ScoreReport report{&options, &input, &layout, holdout_of(options, layout), {}, {}, {}, {}, {}, {}, {}, {}};
     report.split = split_counts(input, report.holdout);

@@ -26,7 +26,8 @@ ValidateOptions parse_options(int argc, char** argv) {
         "Exit code 0: yes. 1: no. 3: a file cannot be decoded at all.",
         "eplb-validate");
     CLI::Option* files = cli::add_count_options(app, options.counts, "FILE");
-    app.add_option("--ranks", options.counts.ranks, "Expert-parallel ranks")->check(CLI::PositiveNumber);
+    app.add_option("--ranks", options.counts.ranks, "Expert-parallel ranks that a layout is for")
+        ->check(CLI::PositiveNumber);
     app.add_flag("--strict", options.strict, "Warnings also make the answer no");
 
     const auto group = "Validating a layout";
@@ -48,7 +49,7 @@ ValidateOptions parse_options(int argc, char** argv) {
     app.add_option("--target", target, target_help())->group(group)->needs(layout);
     files->excludes(layout);
     for (const char* name : {"--format", "--dataset", "--dense-layers", "--top-k", "--expect-total", "--reduction",
-                             "--pt-reader", "--cross-check"}) {
+                             "--recorded-ranks", "--pt-reader", "--cross-check"}) {
         app.get_option(name)->excludes(layout);
     }
     cli::add_common_options(app, options.common,

@@ -33,31 +33,47 @@ Json findings_json(const std::vector<Finding>& findings) {
     return array;
 }
 
-Json count_file_json(const FileReport& file) {
-    Json record_slots, layers, total, reduction, top_k_guess;
-    if (file.counts) {
-        const auto& statistics = file.counts->statistics;
-        reduction = name_of(file.counts->reduction);
-        top_k_guess = json_or_null(file.counts->top_k_guess);
-        record_slots = {{"total", file.counts->record_slots}, {"nonzero", nullptr}};
-        layers = {{"total", file.counts->layers}, {"zero", nullptr}};
-        if (statistics) {
-            total = statistics->total;
-            record_slots["nonzero"] = statistics->filled.size();
-            layers["zero"] = statistics->zero_layers;
-        }
+// What is known of counts, of one file or of a sum; null where nothing is.
+struct CountFigures {
+    Json total, record_slots, layers, top_k_guess;
+};
+
+CountFigures figures_of(const std::optional<CountReport>& counts) {
+    CountFigures figures;
+    if (!counts) return figures;
+    figures.top_k_guess = json_or_null(counts->top_k_guess);
+    figures.record_slots = {{"total", counts->record_slots}, {"nonzero", nullptr}};
+    figures.layers = {{"total", counts->layers}, {"zero", nullptr}};
+    if (counts->statistics) {
+        figures.total = counts->statistics->total;
+        figures.record_slots["nonzero"] = counts->statistics->filled.size();
+        figures.layers["zero"] = counts->statistics->zero_layers;
     }
+    return figures;
+}
+
+Json sum_json(const Report& report) {
+    const CountFigures figures = figures_of(report.sum);
+    return {{"files", report.files.size()},
+            {"total", figures.total},
+            {"record_slots", figures.record_slots},
+            {"layers", figures.layers},
+            {"top_k_guess", figures.top_k_guess}};
+}
+
+Json count_file_json(const FileReport& file) {
+    const CountFigures figures = figures_of(file.counts);
     return {{"file", file.path},
             {"format", json_or_null(file.format)},
             {"sha256", json_or_null(file.sha256)},
             {"bytes", json_or_null(file.bytes)},
             {"dtype", file.dtype ? Json(name_of(*file.dtype)) : Json()},
             {"shape", file.dtype ? Json(file.shape) : Json()},
-            {"reduction", reduction},
-            {"total", total},
-            {"record_slots", record_slots},
-            {"layers", layers},
-            {"top_k_guess", top_k_guess},
+            {"reduction", file.counts ? Json(name_of(file.counts->reduction)) : Json()},
+            {"total", figures.total},
+            {"record_slots", figures.record_slots},
+            {"layers", figures.layers},
+            {"top_k_guess", figures.top_k_guess},
             {"saved_on", json_or_null(file.saved_on)},
             {"findings", findings_json(file.findings)}};
 }
@@ -174,19 +190,9 @@ std::string fact(const char* name, const std::string& value) {
     return fmt::format("  {:<13} {}\n", name, value);
 }
 
-std::string count_facts(const FileReport& file, bool verbose) {
-    std::string text = fact("file", file.path);
-    if (file.format) {
-        text += fact("content", fmt::format("{}, {} [{}], {} bytes{}", *file.format, name_of(*file.dtype),
-                                            fmt::join(file.shape, ", "), *file.bytes,
-                                            file.saved_on ? fmt::format(", saved on {}", *file.saved_on) : ""));
-    } else if (file.bytes) {
-        text += fact("content", fmt::format("{} bytes", *file.bytes));
-    }
-    if (verbose && file.sha256) text += fact("sha256", *file.sha256);
-    if (!file.counts) return text;
-    const CountReport& counts = *file.counts;
-    text += fact("reduction", name_of(counts.reduction));
+// The facts of counts, of one file or of a sum.
+std::string figure_facts(const CountReport& counts) {
+    std::string text;
     if (counts.statistics) {
         const CountStatistics& statistics = *counts.statistics;
         text += fact("counts", fmt::format("{} in {} of {} record slots", statistics.total, statistics.filled.size(),
@@ -199,6 +205,21 @@ std::string count_facts(const FileReport& file, bool verbose) {
     }
     if (counts.top_k_guess) text += fact("top-k", fmt::format("{}, guessed from the totals", *counts.top_k_guess));
     return text;
+}
+
+std::string count_facts(const FileReport& file, bool verbose) {
+    std::string text = fact("file", file.path);
+    if (file.format) {
+        text += fact("content", fmt::format("{}, {} [{}], {} bytes{}", *file.format, name_of(*file.dtype),
+                                            fmt::join(file.shape, ", "), *file.bytes,
+                                            file.saved_on ? fmt::format(", saved on {}", *file.saved_on) : ""));
+    } else if (file.bytes) {
+        text += fact("content", fmt::format("{} bytes", *file.bytes));
+    }
+    if (verbose && file.sha256) text += fact("sha256", *file.sha256);
+    if (!file.counts) return text;
+    text += fact("reduction", name_of(file.counts->reduction));
+    return text + figure_facts(*file.counts);
 }
 
 std::string layout_facts(const FileReport& file, bool verbose) {
@@ -248,11 +269,12 @@ std::string report_json(const Report& report) {
     for (const FileReport& file : report.files) {
         files.push_back(report.layout ? layout_file_json(file) : count_file_json(file));
     }
-    const Json json{{"tool", "eplb-validate"},
-                    {"version", version()},
-                    {"ok", report.exit_code() == 0},
-                    {"files", std::move(files)},
-                    {"findings", findings_json(report.findings)}};
+    Json json{{"tool", "eplb-validate"},
+              {"version", version()},
+              {"ok", report.exit_code() == 0},
+              {"files", std::move(files)},
+              {"findings", findings_json(report.findings)}};
+    if (report.sum) json["sum"] = sum_json(report);
     return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";  // file names may be no UTF-8
 }
 
@@ -263,6 +285,10 @@ std::string report_text(const Report& report, bool verbose) {
     for (const FileReport& file : report.files) {
         if (as_table && !verbose) break;
         text += report.layout ? layout_facts(file, verbose) : count_facts(file, verbose);
+    }
+    if (report.sum) {
+        text += fact("sum", fmt::format("of {}", number_of(report.files.size(), "file")));
+        text += figure_facts(*report.sum);
     }
     for (const Group& group : grouped(report)) text += finding_text(group, report.files.size() > 1, verbose);
     return text;

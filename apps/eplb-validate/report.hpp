@@ -40,7 +40,8 @@ struct Report {
     bool layout = false;  // a layout, and the dispatch table for it if one was given; else counts
     bool strict = false;
     std::vector<FileReport> files;
-    std::vector<Finding> findings;  // across files
+    std::vector<Finding> findings;   // across files, and of the sum
+    std::optional<CountReport> sum;  // of a window's ranks
 
     int exit_code() const;  // 0 or 1, or 3 when a file cannot be decoded
 };

@@ -4,12 +4,10 @@
 
 #include <algorithm>
 
-#include "check/counts.hpp"
 #include "check/dispatch_table.hpp"
 #include "check/layout.hpp"
 #include "cli/app.hpp"
-#include "core/parallel_loop.hpp"
-#include "counts_io/libtorch_reader.hpp"
+#include "evaluation/count_set.hpp"
 #include "files/digest.hpp"
 #include "files/mapped_file.hpp"
 #include "layout_io/dispatch_file.hpp"
@@ -37,48 +35,29 @@ void add(std::vector<Finding>& findings, std::vector<Finding> more) {
     std::move(more.begin(), more.end(), std::back_inserter(findings));
 }
 
-FileReport validate_count_file(const std::string& path, const CountOptions& options) {
+FileReport report_of(CheckedFile&& checked) {
     FileReport report;
-    report.path = path;
-    const auto file = open_file(report);
-    if (!file) return report;
-    try {
-        CountFile counts = decode_count_file(file, options);
-        report.sha256 = counts.sha256;
-        report.format = counts.format;
-        report.saved_on = counts.saved_on;
-        report.dtype = counts.tensor.dtype;
-        report.shape = counts.tensor.shape;
-        report.counts = check_counts(path, counts.tensor, counts.reduction, options, counts.window);
-        const bool cross_check = options.cross_check_libtorch && report.counts->ok();
-        report.findings = std::move(report.counts->findings);
-        add(report.findings, std::move(counts.findings));
-        if (cross_check) {
-            if (auto finding = cross_check_with_libtorch(counts, options)) report.findings.push_back(*finding);
-        }
-        sort_by_severity(report.findings);
-    } catch (const Error& error) {
-        if (error.code() != ErrorCode::input) throw;
-        report.sha256 = sha256_hex(file->bytes());
-        report.undecodable = error;
-        report.findings.push_back(finding_of(error, path));
+    report.path = std::move(checked.path);
+    report.sha256 = std::move(checked.sha256);
+    report.bytes = checked.bytes;
+    report.undecodable = std::move(checked.undecodable);
+    report.findings = std::move(checked.findings);
+    report.counts = std::move(checked.report);
+    if (checked.file) {
+        report.format = std::move(checked.file->format);
+        report.saved_on = std::move(checked.file->saved_on);
+        report.dtype = checked.file->tensor.dtype;
+        report.shape = checked.file->tensor.shape;
     }
     return report;
 }
 
 Report validate_counts(const ValidateOptions& options) {
+    CheckedSet set = check_count_files(options.counts, options.common.thread_count());
     Report report;
-    const std::vector<std::string>& paths = options.counts.files;
-    report.files.resize(paths.size());
-    for_each_index(static_cast<int>(paths.size()), options.common.thread_count(), [&](int index) {
-        const auto file = static_cast<std::size_t>(index);
-        report.files[file] = validate_count_file(paths[file], options.counts);
-    });
-    std::vector<CountReport> decoded;
-    for (const FileReport& file : report.files) {
-        if (file.counts) decoded.push_back(*file.counts);
-    }
-    report.findings = check_counts_together(decoded, options.counts);
+    for (CheckedFile& file : set.files) report.files.push_back(report_of(std::move(file)));
+    report.findings = std::move(set.findings);
+    if (set.sum) report.sum = std::move(set.sum->report);
     return report;
 }
 

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/equal_slots.hpp"
 #include "core/error.hpp"
 #include "core/record_split.hpp"
-#include "counts_io/libtorch_reader.hpp"
+#include "evaluation/count_set.hpp"
 
 namespace eplb {
 namespace {
@@ -25,76 +26,55 @@ void refuse_errors(const std::vector<Finding>& findings, const std::string& path
     throw Error(ErrorCode::input, where, fmt::format("{}: {}", first->code, first->message), hint);
 }
 
-std::int64_t add(std::int64_t a, std::int64_t b) {
-    std::int64_t sum = 0;
-    if (__builtin_add_overflow(a, b, &sum)) {
-        throw Error(ErrorCode::input, "", "the sum of the counts of all ranks is above 2^63 - 1");
-    }
-    return sum;
+// Where the record slots of a file lie in the counts: one after the other, or in the sum of the ranks.
+std::vector<int> slots_from(int first, int count) {
+    std::vector<int> slots(static_cast<std::size_t>(count));
+    std::iota(slots.begin(), slots.end(), first);
+    return slots;
 }
 
-// The ranks of one window, summed value by value.
-Tensor sum_over_files(const std::vector<CountFile>& files) {
-    std::vector<Counts> ranks;
-    for (const CountFile& file : files) {
-        ranks.emplace_back(std::vector{file.tensor});
+std::vector<int> slots_in_sum(const std::vector<int>& record_slots, int count) {
+    std::vector<int> slots(static_cast<std::size_t>(count), -1);
+    for (std::size_t pass = 0; pass < record_slots.size(); ++pass) {
+        slots[static_cast<std::size_t>(record_slots[pass])] = static_cast<int>(pass);
     }
-    const int slots = ranks.front().record_slots(), layers = ranks.front().layers(), experts = ranks.front().experts();
-    const auto width = static_cast<std::size_t>(experts);
-    std::vector<std::int64_t> row(width), values;
-    values.reserve(static_cast<std::size_t>(slots) * static_cast<std::size_t>(layers) * width);
-    for (int slot = 0; slot < slots; ++slot) {
-        for (int layer = 0; layer < layers; ++layer) {
-            const std::size_t first = values.size();
-            values.resize(first + width);
-            for (const Counts& rank : ranks) {
-                rank.read_row(slot, layer, row);
-                for (std::size_t expert = 0; expert < width; ++expert) {
-                    values[first + expert] = add(values[first + expert], row[expert]);
-                }
-            }
-        }
-    }
-    return make_count_tensor(std::move(values), slots, layers, experts);
+    return slots;
 }
 
 }  // namespace
 
-CountInput load_counts(const CountOptions& options) {
-    if (options.files.empty()) throw Error(ErrorCode::usage, "", "no count file was given");
+CountInput load_counts(const CountOptions& options, int threads) {
+    CheckedSet set = check_count_files(options, threads);
     CountInput input;
-    for (const std::string& path : options.files) {
-        input.files.push_back(read_count_file(path, options));
-        const CountFile& file = input.files.back();
-        input.reports.push_back(check_counts(path, file.tensor, file.reduction, options, file.window));
-        refuse_errors(input.reports.back().findings, path);
-        if (!options.cross_check_libtorch) continue;
-        if (auto finding = cross_check_with_libtorch(file, options)) {
-            input.reports.back().findings.push_back(*finding);
-            refuse_errors(input.reports.back().findings, path);
-        }
+    for (CheckedFile& file : set.files) {
+        if (file.undecodable) throw *file.undecodable;
+        refuse_errors(file.findings, file.path);
+        input.files.push_back(std::move(*file.file));
+        input.reports.push_back(std::move(*file.report));
+        input.reports.back().findings = std::move(file.findings);
     }
-    input.findings = check_counts_together(input.reports, options);
-    refuse_errors(input.findings, "");
+    refuse_errors(set.findings, "");
+    input.findings = std::move(set.findings);
 
-    const bool per_rank = std::all_of(input.reports.begin(), input.reports.end(), [](const CountReport& report) {
-        return report.reduction == Reduction::per_rank;
-    });
-    input.summed_over_files = per_rank && input.files.size() > 1;
-    if (input.summed_over_files) {
-        input.counts = Counts({sum_over_files(input.files)});
-        input.first_slot.assign(input.files.size(), 0);
-        input.filled = filled_slots(input.counts.slot_totals());
+    if (set.sum) {
+        input.summed_over_files = input.files.size() > 1;
+        input.counts = Counts({set.sum->counts});
+        input.filled = set.sum->report.statistics->filled;
         input.first_equal = first_equal(input.counts, input.filled);
+        for (std::size_t index = 0; index < input.files.size(); ++index) {
+            input.slot_in_counts.push_back(
+                slots_in_sum(set.sum->passes.record_slots[index], input.reports[index].record_slots));
+        }
         return input;
     }
     std::vector<Tensor> tensors;
     int slots = 0;
     for (std::size_t index = 0; index < input.files.size(); ++index) {
+        const CountReport& report = input.reports[index];
         tensors.push_back(input.files[index].tensor);
-        input.first_slot.push_back(slots);
-        for (const int slot : input.reports[index].statistics->filled) input.filled.push_back(slots + slot);
-        slots += input.reports[index].record_slots;
+        input.slot_in_counts.push_back(slots_from(slots, report.record_slots));
+        for (const int slot : report.statistics->filled) input.filled.push_back(slots + slot);
+        slots += report.record_slots;
     }
     input.counts = Counts(std::move(tensors));
     input.first_equal = first_equal(input.counts, input.filled);

@@ -1,4 +1,4 @@
-// The counts of one command line: read, checked one by one and together, and put into one tensor.
+// The counts of one command line, without an error, as one tensor.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@ namespace eplb {
 
 struct CountInput {
     std::vector<CountFile> files;      // in command-line order
-    std::vector<CountReport> reports;  // of each file, without an error
-    std::vector<Finding> findings;     // across files, without an error
+    std::vector<CountReport> reports;  // of each file, with its findings
+    std::vector<Finding> findings;     // across files and of their sum
 
-    // Record slots of all files one after the other; or, where the files are the ranks of one window
-    // (--reduction per-rank), the sum over the files.
+    // Record slots of all files one after the other; or, where the files are the ranks of one window, the sum over the
+    // files of the passes that all of them have.
     Counts counts;
     bool summed_over_files = false;
-    std::vector<int> first_slot;   // of each file in `counts`
-    std::vector<int> filled;       // record slots of `counts` with a non-zero total, ascending
+    std::vector<std::vector<int>> slot_in_counts;  // [file][record slot of the file]; -1: left out
+    std::vector<int> filled;                       // record slots of `counts` with a non-zero total, ascending
     std::vector<int> first_equal;  // [filled]: the position there of the first record slot with the same counts
 };
 
 // Throws Error{input} when a file cannot be decoded, or with the first error finding. Throws Error{usage} when there is
 // no file.
-CountInput load_counts(const CountOptions& options);
+CountInput load_counts(const CountOptions& options, int threads);
 
 // The split of the non-zero record slots. Throws Error{usage} for `last` where nothing tells the order of the record
 // slots: that needs the sidecar of a recorder, or a per-pass dump, and one window.

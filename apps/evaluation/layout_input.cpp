@@ -28,7 +28,14 @@ std::vector<int> fitted_slots(const Manifest& manifest, const CountInput& input)
     for (std::size_t index = 0; index < input.files.size(); ++index) {
         for (const ManifestCountFile& file : manifest.counts) {
             if (file.sha256 != input.files[index].sha256) continue;
-            for (const int slot : file.fitted) slots.push_back(input.first_slot[index] + slot);
+            const std::vector<int>& slot_in_counts = input.slot_in_counts[index];
+            for (const int slot : file.fitted) {
+                if (static_cast<std::size_t>(slot) >= slot_in_counts.size())
+                    continue;  // cut differently than it is now
+                if (slot_in_counts[static_cast<std::size_t>(slot)] >= 0) {
+                    slots.push_back(slot_in_counts[static_cast<std::size_t>(slot)]);
+                }
+            }
         }
     }
     std::sort(slots.begin(), slots.end());

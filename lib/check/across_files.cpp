@@ -23,13 +23,10 @@ void check_geometry_agrees(std::span<const CountReport> reports, Findings& findi
     for (const CountReport& report : reports) {
         if (report.layers == 0) continue;  // not even a shape
         if (!first) first = &report;
-        // The ranks of one window recorded the same passes.
-        const bool same_slots = report.reduction != Reduction::per_rank || report.record_slots == first->record_slots;
-        if (same_slots && report.layers == first->layers && report.experts == first->experts) continue;
+        if (report.layers == first->layers && report.experts == first->experts) continue;
         findings.push_back({Severity::error, "FILES_DISAGREE", fmt::format("{} and {}", first->path, report.path),
                             fmt::format("{} and {}", shape_text(*first), shape_text(report)),
-                            same_slots ? "give files of one model only"
-                                       : "the ranks of one window have the same record slots: give one window only"});
+                            "give files of one model only"});
         return;
     }
 }
@@ -44,6 +41,7 @@ void check_content_differs(std::span<const CountReport> reports, Findings& findi
         for (std::size_t earlier = 0; earlier < later; ++earlier) {
             const CountReport &a = reports[earlier], &b = reports[later];
             if (!a.statistics || !b.statistics || !same_content(*a.statistics, *b.statistics)) continue;
+            if (a.statistics->total == 0) continue;  // two idle ranks are EMPTY_RANK
             findings.push_back({Severity::error, "IDENTICAL_FILES", fmt::format("{} and {}", a.path, b.path),
                                 "the same counts twice", "give each window once"});
             break;
@@ -62,14 +60,26 @@ void check_reduction_stated(std::span<const CountReport> reports, Findings& find
          "say --reduction reduced (windows of one deployment) or per-rank (one window, a file per rank)"});
 }
 
-// Record slots of several windows add up; those of the ranks of one window are the same passes.
+// Windows and one rank's share of a window cannot be put together in any way.
+void check_one_reduction(std::span<const CountReport> reports, Findings& findings) {
+    const auto is = [&](Reduction reduction) {
+        return std::find_if(reports.begin(), reports.end(),
+                            [&](const CountReport& report) { return report.reduction == reduction; });
+    };
+    const auto share = is(Reduction::per_rank), window = is(Reduction::reduced);
+    if (share == reports.end() || window == reports.end()) return;
+    findings.push_back({Severity::error, "REDUCTION_CONFLICT", fmt::format("{} and {}", share->path, window->path),
+                        "the counts of one rank beside counts that are summed over the ranks",
+                        "give whole windows only, or the ranks of one window only"});
+}
+
+// Record slots of several windows add up. The ranks of one window are looked at in their sum.
 void check_sample_size(std::span<const CountReport> reports, Findings& findings) {
     int filled = 0;
     std::set<std::uint64_t> different;
     for (const CountReport& report : reports) {
-        if (!report.statistics) return;  // no number without every file
-        const auto slots = static_cast<int>(report.statistics->filled.size());
-        filled = report.reduction == Reduction::per_rank ? std::max(filled, slots) : filled + slots;
+        if (!report.statistics || report.reduction == Reduction::per_rank) return;
+        filled += static_cast<int>(report.statistics->filled.size());
         for (const int slot : report.statistics->filled) {
             different.insert(report.statistics->slot_hashes[static_cast<std::size_t>(slot)]);
         }
@@ -82,7 +92,7 @@ void check_sum_of_totals(std::span<const CountReport> reports, const CountOption
     if (!options.expect_total) return;
     std::int64_t total = 0;
     for (const CountReport& report : reports) {
-        if (!report.statistics) return;  // no sum without every file
+        if (!report.statistics || report.reduction == Reduction::per_rank) return;  // the sum has it, or no sum at all
         if (__builtin_add_overflow(total, report.statistics->total, &total)) {
             findings.push_back({Severity::error, "SUM_TOO_LARGE", "", "the sum of the files is above 2^63 - 1",
                                 "these are no counts of tokens; look at the type and the byte order of the files"});
@@ -94,9 +104,10 @@ void check_sum_of_totals(std::span<const CountReport> reports, const CountOption
     }
 }
 
-constexpr std::array<std::string_view, 10> together_codes{
-    "FILES_DISAGREE",   "IDENTICAL_FILES", "REDUCTION_NOT_STATED", "RANK_TWICE",       "RANKS_INCOMPLETE",
-    "RANKS_NOT_STATED", "FOREIGN_RANK",    "SMALL_SAMPLE",         "UNEXPECTED_TOTAL", "SUM_TOO_LARGE"};
+constexpr std::array<std::string_view, 13> together_codes{
+    "FILES_DISAGREE",   "IDENTICAL_FILES",  "REDUCTION_NOT_STATED", "REDUCTION_CONFLICT", "RANK_TWICE",
+    "RANKS_INCOMPLETE", "RANKS_NOT_STATED", "FOREIGN_RANK",         "EMPTY_RANK",         "PASSES_LEFT_OUT",
+    "SMALL_SAMPLE",     "UNEXPECTED_TOTAL", "SUM_TOO_LARGE"};
 
 }  // namespace
 
@@ -107,6 +118,7 @@ std::vector<Finding> check_counts_together(std::span<const CountReport> reports,
     check_geometry_agrees(reports, findings);
     check_content_differs(reports, findings);
     check_reduction_stated(reports, findings);
+    check_one_reduction(reports, findings);
     check_sample_size(reports, findings);
     check_sum_of_totals(reports, options, findings);
     sort_by_severity(findings);

@@ -23,6 +23,8 @@ struct CountContext {
     bool reduced_by_format;             // the format defines its counts as reduced
     const CountStatistics& statistics;  // empty before stage `sums`
     const WindowFacts* window;          // what a sidecar or the format knows of the window, else null
+    bool alone;                         // these counts are all there are; else others of the command line go with them
+    bool summed;                        // they are the sum over the files of a window's ranks
     const Error* refused;               // stage `values`: why no statistics could be gathered, else null
 };
 
@@ -36,8 +38,13 @@ enum class CheckStage {
     traffic  // statistics with at least one count
 };
 
+// What must hold of one rank's share of a window too, and what only holds of the whole window: a rank may count what it
+// received, or nothing, so totals, divisors and repeats of a share mean nothing.
+enum class CheckSubject { file, window };
+
 struct CountCheck {
     CheckStage stage;
+    CheckSubject subject;
     std::vector<std::string_view> codes;  // every finding code that run() may give
     std::string_view summary;             // one line for docs
     std::vector<Finding> (*run)(const CountContext& context);

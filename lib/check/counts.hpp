@@ -27,11 +27,16 @@ struct CountReport {
     bool ok() const { return !any_at_least(findings, Severity::error); }
 };
 
-// Runs every check of the table on one decoded file. `by_format`: the reduction that the file's format defines, unknown
-// where it says nothing. `window`: what a sidecar or the format knows of the window. Never throws for what the values
-// are: that is what findings are for.
+// Runs the checks of the table on one decoded file; on one rank's share of a window only those that hold for a share.
+// `by_format`: the reduction that the file's format defines, unknown where it says nothing. `window`: what a sidecar or
+// the format knows of the window. Never throws for what the values are: that is what findings are for.
 CountReport check_counts(const std::string& path, const Tensor& tensor, Reduction by_format,
                          const CountOptions& options, std::optional<WindowFacts> window = std::nullopt);
+
+// The checks of a whole window on the sum over its ranks, whose shares were checked one by one. `window`: what is known
+// of the passes that were summed.
+CountReport check_summed_counts(const Tensor& sum, const CountOptions& options,
+                                std::optional<WindowFacts> window = std::nullopt);
 
 // What only the files together can show: other geometry, the same content twice, unstated reduction, and whether
 // per-rank files are one whole window.

@@ -46,6 +46,11 @@ CLI::Option* add_count_options(CLI::App& app, CountOptions& options, const std::
                                      {{"reduced", Reduction::reduced}, {"per-rank", Reduction::per_rank}},
                                      "Are the counts already summed over the ranks: reduced or per-rank")
         ->group(group);
+    app.add_option(
+           "--recorded-ranks", options.recorded_ranks,
+           "Ranks that counted, a file each (default: the files, where their ranks are 0, 1, ... without a gap)")
+        ->check(CLI::PositiveNumber)
+        ->group(group);
     add_choice<PtReader, PtReader>(app, "--pt-reader", options.pt_reader,
                                    {{"native", PtReader::native}, {"libtorch", PtReader::libtorch}},
                                    "Reader for .pt files: native (default) or libtorch")

@@ -16,7 +16,9 @@ struct CountOptions {
     std::vector<std::string> files;      // paths, "-" is stdin
     std::optional<std::string> format;   // name in the table of counts_io; sniffed when absent
     std::optional<std::string> dataset;  // HDF5 data set
-    std::optional<int> layers, experts, dense_layers, top_k, ranks;
+    std::optional<int> layers, experts, dense_layers, top_k;
+    std::optional<int> ranks;           // that a layout will be fitted for
+    std::optional<int> recorded_ranks;  // that counted: how many shares make up a window
     std::optional<std::int64_t> expect_total;
     Reduction reduction = Reduction::unknown;
     PtReader pt_reader = PtReader::native;

@@ -137,11 +137,11 @@ TEST_CASE("counts of one rank's block of experts only are not reduced") {
     CHECK(find(check_sample(sample).findings, "NOT_REDUCED").severity == Severity::error);
     CHECK(find(check_sample(sample).findings, "NOT_REDUCED").where == "experts 4-7");
     CountOptions options;
-    options.ranks = 4;
+    options.recorded_ranks = 4;
     CHECK(find(check_sample(sample, options).findings, "NOT_REDUCED").severity == Severity::error);
-    options.ranks = 2;
+    options.recorded_ranks = 2;
     CHECK(find(check_sample(sample, options).findings, "NOT_REDUCED").code.empty());
-    options.ranks = 4;
+    options.recorded_ranks = 4;
     options.reduction = Reduction::reduced;  // the user insists
     CHECK(find(check_sample(sample, options, Reduction::unknown).findings, "NOT_REDUCED").severity ==
           Severity::warning);
@@ -153,7 +153,7 @@ TEST_CASE("one giant expert is a skewed router, not a missing reduction") {
     Sample sample(1, 2, 4);
     sample.at(0, 0, 2) = sample.at(0, 1, 2) = 100;
     CountOptions options;
-    options.ranks = 4;
+    options.recorded_ranks = 4;
     CHECK(check_sample(sample, options).ok());
 }
 

@@ -56,7 +56,7 @@ CountOptions options_for(std::vector<std::string> files, Reduction reduction) {
 TEST_CASE("a record slot that repeats another, in whatever file, is on the same side of the split") {
     Files files;
     const auto first = files.add("a.npy", {1, 2, 0, 0, 3, 4, 1, 2}), second = files.add("b.npy", {3, 4, 5, 6, 7, 8});
-    const CountInput input = load_counts(options_for({first, second}, Reduction::reduced));
+    const CountInput input = load_counts(options_for({first, second}, Reduction::reduced), 1);
     CHECK(input.filled == std::vector{0, 2, 3, 4, 5, 6});
     CHECK(input.first_equal == std::vector{0, 1, 0, 1, 4, 5});  // 3 repeats 0, 4 repeats 2
     const RecordSplit split = split_counts(input, Holdout::interleave);
@@ -67,9 +67,9 @@ TEST_CASE("a record slot that repeats another, in whatever file, is on the same 
 TEST_CASE("windows of one deployment follow one another in command-line order") {
     Files files;
     const auto first = files.add("b.npy", {1, 2, 0, 0}), second = files.add("a.npy", {3, 4});
-    const CountInput input = load_counts(options_for({first, second}, Reduction::reduced));
+    const CountInput input = load_counts(options_for({first, second}, Reduction::reduced), 1);
     CHECK(input.counts.record_slots() == 3);
-    CHECK(input.first_slot == std::vector{0, 2});
+    CHECK(input.slot_in_counts == std::vector<std::vector<int>>{{0, 1}, {2}});
     CHECK(input.filled == std::vector{0, 2});
     CHECK(row_of(input.counts, 2) == std::vector<std::int64_t>{3, 4});
     CHECK_FALSE(input.summed_over_files);
@@ -78,11 +78,11 @@ TEST_CASE("windows of one deployment follow one another in command-line order") 
 TEST_CASE("the ranks of one window are summed") {
     Files files;
     const auto first = files.add("0.npy", {1, 2, 3, 4}), second = files.add("1.npy", {10, 20, 30, 40});
-    const CountInput input = load_counts(options_for({first, second}, Reduction::per_rank));
+    const CountInput input = load_counts(options_for({first, second}, Reduction::per_rank), 1);
     CHECK(input.counts.record_slots() == 2);
     CHECK(row_of(input.counts, 0) == std::vector<std::int64_t>{11, 22});
     CHECK(row_of(input.counts, 1) == std::vector<std::int64_t>{33, 44});
-    CHECK(input.first_slot == std::vector{0, 0});
+    CHECK(input.slot_in_counts == std::vector<std::vector<int>>{{0, 1}, {0, 1}});
     CHECK(input.filled == std::vector{0, 1});
     CHECK(input.summed_over_files);
 }
@@ -90,26 +90,27 @@ TEST_CASE("the ranks of one window are summed") {
 TEST_CASE("a record slot is filled when any rank has counts in it") {
     Files files;
     const auto first = files.add("0.npy", {1, 2, 0, 0, 0, 0}), second = files.add("1.npy", {0, 0, 0, 0, 5, 6});
-    CHECK(load_counts(options_for({first, second}, Reduction::per_rank)).filled == std::vector{0, 2});
+    CHECK(load_counts(options_for({first, second}, Reduction::per_rank), 1).filled == std::vector{0, 2});
 }
 
 TEST_CASE("ranks of one window with other record slots are refused by name") {
     Files files;
     const auto first = files.add("0.npy", {1, 2, 3, 4}), second = files.add("1.npy", {10, 20});
-    CHECK_THROWS_WITH(load_counts(options_for({first, second}, Reduction::per_rank)),
-                      Contains("1.npy: FILES_DISAGREE: [2 record slots") && Contains("the same record slots"));
+    CHECK_THROWS_WITH(load_counts(options_for({first, second}, Reduction::per_rank), 1),
+                      Contains("1.npy: FILES_DISAGREE: 2 and 1 record slots") && Contains("the same record slots"));
 }
 
 TEST_CASE("several files that do not say what they are, are refused; one is taken as summed") {
     Files files;
     const auto first = files.add("0.npy", {1, 2}), second = files.add("1.npy", {10, 20});
-    CHECK_THROWS_WITH(load_counts(options_for({first, second}, Reduction::unknown)), Contains("REDUCTION_NOT_STATED"));
-    CHECK(load_counts(options_for({first}, Reduction::unknown)).counts.record_slots() == 1);
+    CHECK_THROWS_WITH(load_counts(options_for({first, second}, Reduction::unknown), 1),
+                      Contains("REDUCTION_NOT_STATED"));
+    CHECK(load_counts(options_for({first}, Reduction::unknown), 1).counts.record_slots() == 1);
 }
 
 TEST_CASE("an error finding ends the load and counts its company") {
     Files files;
-    CHECK_THROWS_WITH(load_counts(options_for({files.add("zero.npy", {0, 0})}, Reduction::reduced)),
+    CHECK_THROWS_WITH(load_counts(options_for({files.add("zero.npy", {0, 0})}, Reduction::reduced), 1),
                       Contains("zero.npy: EMPTY_COUNTS"));
-    CHECK_THROWS_AS(load_counts({}), Error);
+    CHECK_THROWS_AS(load_counts({}, 1), Error);
 }

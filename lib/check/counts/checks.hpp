@@ -14,6 +14,7 @@ Findings check_file_name(const CountContext& context);
 Findings check_reduction(const CountContext& context);
 Findings check_shape(const CountContext& context);
 Findings check_geometry(const CountContext& context);
+Findings check_ranks(const CountContext& context);
 Findings check_numbers(const CountContext& context);
 Findings check_empty(const CountContext& context);
 Findings check_record_slots(const CountContext& context);

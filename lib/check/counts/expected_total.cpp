@@ -6,7 +6,7 @@
 namespace eplb::check {
 
 Findings check_expected_total(const CountContext& context) {
-    if (!context.options.expect_total || context.options.files.size() > 1) return {};  // summed across files
+    if (!context.options.expect_total || !context.alone) return {};  // summed across files
     return unexpected_total(context.statistics.total, *context.options.expect_total);
 }
 

@@ -10,7 +10,6 @@ namespace eplb::check {
 
 Findings check_not_reduced(const CountContext& context) {
     const CountStatistics& statistics = context.statistics;
-    if (context.reduction == Reduction::per_rank) return {};
     int first = statistics.experts, last = -1, hit = 0;
     for (int expert = 0; expert < statistics.experts; ++expert) {
         bool used = false;
@@ -23,12 +22,23 @@ Findings check_not_reduced(const CountContext& context) {
         ++hit;
     }
     const int block = last - first + 1;
-    // One hot expert is a skewed router, not a block. Without --ranks a block of 4 or more must speak for itself.
-    const int least = context.options.ranks ? 2 : 4;
+    // One hot expert is a skewed router, not a block. Where the number of ranks is not known a block of 4 or more must
+    // speak for itself.
+    const std::optional<int>& recorded = context.options.recorded_ranks;
+    const int least = recorded ? 2 : 4;
     if (block < least || block == statistics.experts || hit != block) return {};
     if (statistics.experts % block != 0 || first % block != 0) return {};
     const int ranks = statistics.experts / block;
-    if (context.options.ranks && ranks != *context.options.ranks) return {};
+    if (context.summed) {
+        // A set that is known to be whole has counts on these experts only because the router used no others.
+        if (recorded || (context.window && !context.window->members.empty())) return {};
+        return {{Severity::error, "NOT_REDUCED", fmt::format("experts {}-{}", first, last),
+                 fmt::format("only these {} of {} experts have counts in the sum of the files, in every layer: a part "
+                             "of the ranks' blocks",
+                             block, statistics.experts),
+                 "give the file of every rank"}};
+    }
+    if (recorded && ranks != *recorded) return {};
     const bool stated = context.options.reduction == Reduction::reduced;
     return {{stated ? Severity::warning : Severity::error, "NOT_REDUCED", fmt::format("experts {}-{}", first, last),
              fmt::format("only these {} of {} experts have counts, in every layer: one rank's block of {} ranks", block,

@@ -8,7 +8,7 @@
 namespace eplb::check {
 
 Findings check_sample_size(const CountContext& context) {
-    if (context.options.files.size() > 1) return {};  // counted across files
+    if (!context.alone) return {};  // counted across files
     return small_sample(static_cast<int>(context.statistics.filled.size()), distinct(context.statistics.first_equal));
 }
 

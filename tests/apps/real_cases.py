@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+"""real_cases.py --programs DIR --shared DIR: files as engines and people make them, and the answer that each must get."""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+arguments = argparse.ArgumentParser()
+arguments.add_argument("--programs", required=True, type=pathlib.Path)
+arguments.add_argument("--shared", required=True, type=pathlib.Path)
+options = arguments.parse_args()
+CASES = options.shared / "data" / "cases"
+if not CASES.exists():
+    print("skipped: no folder with real counts")
+    sys.exit(0)
+
+
+def run(program, *words):
+    command = [str(options.programs / program / program), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def check(what, true):
+    if not true:
+        sys.exit(f"not so: {what}")
+
+
+def codes(done, least=("error", "warning")):
+    """Codes of the findings in the output of eplb-validate --json."""
+    report = json.loads(done.stdout)
+    findings = report["findings"] + [finding for file in report["files"] for finding in file["findings"]]
+    return {finding["code"] for finding in findings if finding["severity"] in least}
+
+
+def four(name, ending):
+    return [CASES / f"{name}{rank}.{ending}" for rank in range(4)]
+
+
+RANK_SETS = {
+    "lln": [*four("lln_", "npy"), "--reduction", "per-rank"],
+    "blk": [*four("per-rank/blk", "npy"), "--reduction", "per-rank"],
+    "tok": [*four("per-rank/tok", "npy"), "--reduction", "per-rank"],
+    "pp_ok": four("pp_ok_", "pt"),
+    "pp": four("per-rank/pp", "pt"),
+    "pt": four("per-rank/pt", "pt"),
+}
+
+
+def rank_sets(scratch):
+    """Four ranks of one window are summed, whatever each of them counts, and fitted for another number of ranks."""
+    for name, words in RANK_SETS.items():
+        done = run("eplb-validate", *words, "--json")
+        check(f"{name} is one healthy window: {codes(done)}", done.returncode == 0 and not codes(done))
+        for recorded, fine in ((4, True), (5, False)):
+            done = run("eplb-validate", *words, "--recorded-ranks", recorded, "--json")
+            check(f"{name} of {recorded} ranks", (codes(done) == set()) is fine and
+                  (fine or codes(done) == {"RANKS_INCOMPLETE"}))
+        for ranks in (2, 4, 8):
+            layout = scratch / f"{name}-{ranks}.json"
+            fit = run("eplb-fit", *words, "--ranks", ranks, "--redundant-total", 0, "--effort", "fast", "--out", layout)
+            check(f"{name} is fitted for {ranks} ranks: {fit.stderr}", fit.returncode == 0)
+            scored = run("eplb-score", layout, *words, "--json")
+            check(f"{name} is scored: {scored.stderr}", scored.returncode == 0)
+            check(f"{name}: what was fitted on is known",
+                  [result["in_sample"] for result in json.loads(scored.stdout)["results"]] == [False, True])
+
+
+def incomplete_rank_sets(scratch):
+    """A set with a gap, and a lone rank, are refused by every program, with the ranks that there are."""
+    files = four("pp_ok_", "pt")
+    for chosen, tags in (([0, 1, 3], "ranks 0, 1, 3"), ([1, 2, 3], "ranks 1, 2, 3"), ([2], "rank 2")):
+        words = [files[rank] for rank in chosen]
+        done = run("eplb-validate", *words, "--json")
+        check(f"{tags}: validate says no", done.returncode == 1 and "RANKS_INCOMPLETE" in codes(done))
+        fit = run("eplb-fit", *words, "--ranks", 4, "--redundant-total", 0, "--out", scratch / "gap.json")
+        check(f"fit refuses and names the tags: {fit.stderr}",
+              fit.returncode == 3 and tags in fit.stderr and "--recorded-ranks" in fit.stderr)
+
+
+def written_and_read(scratch):
+    """The verdict lists the layers that get worse by growth, and every program reads what was written."""
+    layout = scratch / "tiny.json"
+    fit = run("eplb-fit", CASES / "tiny.npy", "--ranks", 2, "--slots-per-rank", 2, "--policy", "random", "--seed", 1,
+              "--out", layout)
+    check(f"tiny.npy is fitted: {fit.stderr}", fit.returncode == 0)
+    check("layer 1 gets worse most", json.loads((scratch / "tiny.manifest.json").read_text())["verdict"]["worse_layers"] == [1, 0])
+    for program, *words in (("eplb-score", layout, CASES / "tiny.npy"), ("eplb-validate", "--layout", layout),
+                            ("eplb-load", "table", layout, "--dispatch", "sglang-c", "--nodes", 1, "--out", scratch / "t.npy"),
+                            ("eplb-load", "check", layout, "--ranks", 2, "--layers", 2, "--experts", 4, "--redundant-total", 0,
+                             "--dispatch", "even", "--quant", "w8a8", "--role", "decode"),
+                            ("eplb-fit", CASES / "tiny.npy", "--ranks", 2, "--slots-per-rank", 2, "--current", layout,
+                             "--out", scratch / "next.json")):
+        done = run(program, *words)
+        check(f"{program} reads it: {done.stderr or done.stdout}", done.returncode == 0)
+
+
+with tempfile.TemporaryDirectory() as name:
+    for test in (rank_sets, incomplete_rank_sets, written_and_read):
+        test(pathlib.Path(name))
