@@ -80,7 +80,7 @@ ManifestGuard guard_of(const GuardFacts& facts) {
     guard.mean_shrink = facts.mean_shrink;
     guard.step_layers = facts.step_layers;
     guard.window_layers = facts.window_layers;
-    guard.expected_holdout = facts.expected_holdout;
+    guard.expected_holdout = expected_holdout(facts);
     guard.expected_gain = facts.expected_gain;
     guard.expected_gain_error = facts.expected_gain_error;
     return guard;

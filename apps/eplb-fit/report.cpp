@@ -86,7 +86,7 @@ Json guard_json(const std::optional<GuardFacts>& facts) {
             {"mean_shrink", facts->mean_shrink},
             {"step_layers", facts->step_layers},
             {"window_layers", facts->window_layers},
-            {"expected_holdout", optional_json(facts->expected_holdout)},
+            {"expected_holdout", optional_json(expected_holdout(*facts))},
             {"expected_gain", optional_json(facts->expected_gain)},
             {"expected_gain_error", facts->expected_gain_error}};
 }
@@ -162,10 +162,11 @@ std::string bounds_text(const FittedLayout& fitted) {
 
 // What cross-validation on the fitted record slots promises, beside what the held-out ones show.
 std::string expectation_text(const FittedLayout& fitted) {
-    if (!fitted.guard || !fitted.guard->expected_holdout) return "";
+    const auto expected = fitted.guard ? expected_holdout(*fitted.guard) : std::nullopt;
+    if (!expected) return "";
     const PartScore& headline = fitted.results.back().front();
-    std::string text = fmt::format("expected  step {} on record slots not fitted on (cross-validated)",
-                                   fixed(*fitted.guard->expected_holdout));
+    std::string text =
+        fmt::format("expected  step {} on record slots not fitted on (cross-validated)", fixed(*expected));
     if (headline.part == Part::holdout) {
         text += fmt::format(", {} measured on those held out", fixed(headline.summary.step_max_over_mean.mean));
     }
@@ -254,6 +255,10 @@ const PartScore& fitted_part(const std::vector<PartScore>& results) {
     };
     const auto fit = std::find_if(results.begin(), results.end(), even(Part::fit));
     return fit != results.end() ? *fit : *std::find_if(results.begin(), results.end(), even(Part::all));
+}
+
+std::optional<double> expected_holdout(const GuardFacts& facts) {
+    return facts.record_slots < least_expectation_slots ? std::nullopt : facts.expected_holdout;
 }
 
 BoundSummary summarize_gaps(const PartScore& fitted, double LayerBalance::*value,
