@@ -71,6 +71,11 @@ const std::vector<CountCheck>& count_table() {
         {traffic, window, {"SUSPECT_PADDING"}, "no experts with the same large count everywhere", check::check_padding},
         {traffic, window, {"SHARED_EXPERT_SUSPECTED"}, "no expert that every token hits", check::check_shared_expert},
         {traffic, window, {"HALVES_DIFFER"}, "the two halves of the record slots show one load", check::check_drift},
+        {traffic,
+         window,
+         {"OUTLIER_RECORD_SLOTS"},
+         "no record slot with a large share of the counts is unlike all others",
+         check::check_outlier_slots},
         {traffic, file, {"NO_SIDECAR"}, "the scenario is written down", check::check_scenario},
     };
     return checks;

@@ -31,6 +31,33 @@ CountOptions with_top_k(int top_k) {
 
 }  // namespace
 
+TEST_CASE("no real pass is an outlier, and a warm-up pass with 12 % of the counts on 6 of 64 experts is",
+          "[realdata]") {
+    if (no_real_counts()) return;
+    for (const std::string name :
+         {"dsv4flash_trace_k0_coffee", "esft_dsv2lite_windows256", "gptoss20b_datasets", "olmoe_examples_null1024"}) {
+        CAPTURE(name);
+        CHECK(find(check_file("counts/" + name + ".npy").findings, "OUTLIER_RECORD_SLOTS").code.empty());
+    }
+    const CountFile file = read_count_file((data / "counts/esft_dsv2lite_windows256.npy").string(), {});
+    const Counts counts({file.tensor});  // 129 record slots of 1536 in each row
+    Sample sample(130, counts.layers(), counts.experts());
+    const auto width = static_cast<std::size_t>(counts.experts());
+    for (int slot = 0; slot < 130; ++slot) {
+        for (int layer = 0; layer < counts.layers(); ++layer) {
+            if (slot < 129) {
+                counts.read_row(slot, layer, std::span(&sample.at(slot, layer, 0), width));
+            } else {
+                for (int expert = 0; expert < 6; ++expert) sample.at(slot, layer, (7 * layer + expert) % 64) = 4503;
+            }
+        }
+    }
+    const Finding finding = find(check_sample(sample).findings, "OUTLIER_RECORD_SLOTS");
+    CHECK(finding.where == "record slots 129");
+    CHECK_THAT(finding.message,
+               Catch::Matchers::Contains("1 record slot with 12.0 % of the counts is unlike the others"));
+}
+
 TEST_CASE("SGLang's prefill statistics: rows 0-2 are zero, four files have unequal layer totals", "[realdata]") {
     if (no_real_counts()) return;
     const std::vector<std::string> unequal{"in1000out1000", "in1800out100", "in2000out100", "in500out1500"};

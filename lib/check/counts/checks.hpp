@@ -31,6 +31,7 @@ Findings check_expected_total(const CountContext& context);
 Findings check_padding(const CountContext& context);
 Findings check_shared_expert(const CountContext& context);
 Findings check_drift(const CountContext& context);
+Findings check_outlier_slots(const CountContext& context);
 Findings check_scenario(const CountContext& context);
 
 // What check_sample_size and check_expected_total say of one file, for the record slots and the sum of several files.
