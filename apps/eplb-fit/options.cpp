@@ -9,6 +9,7 @@
 
 #include "cli/options.hpp"
 #include "core/error.hpp"
+#include "dispatch/sglang_releases.hpp"
 #include "evaluation/evaluation_text.hpp"
 
 namespace eplb {
@@ -108,6 +109,9 @@ FitOptions parse_options(int argc, char** argv) {
                        "Fit for the rule that will pick the replicas: a model of eplb-score --dispatch, or balanced, "
                        "which also makes a dispatch table, X.dispatch.npy")
             ->capture_default_str();
+    app.add_option("--engine-version", options.dispatch.engine_version,
+                   "Release of SGLang, or the date of its newest commit, for --dispatch auto and sglang-dynamic")
+        ->needs(dispatch_option);
     app.add_option("--nodes", options.dispatch.nodes, "Hosts that the ranks are spread over")
         ->check(CLI::PositiveNumber)
         ->needs(dispatch_option);
@@ -152,7 +156,11 @@ FitOptions parse_options(int argc, char** argv) {
     }
     options.dispatch.names = {dispatch};
     if (dispatch == "table") refuse("--dispatch table is no rule to fit for", "balanced makes a table");
-    if (!makes_table(options)) check_dispatch_options(options.dispatch);
+    if (makes_table(options)) {
+        resolve_dispatch(options.dispatch.names, options.dispatch.engine_version);
+    } else {
+        settle_dispatch_options(options.dispatch);
+    }
     if (dispatch != "even") {
         if (!options.policy->obeys_objective) {
             refuse(fmt::format("--dispatch goes with --policy search, not with {}", policy), "drop one of the two");

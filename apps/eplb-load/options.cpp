@@ -5,6 +5,7 @@
 #include "cli/options.hpp"
 #include "core/error.hpp"
 #include "dispatch/model.hpp"
+#include "dispatch/sglang_releases.hpp"
 #include "loader/model_family.hpp"
 #include "loader/server_facts.hpp"
 
@@ -51,10 +52,30 @@ void add_table(CLI::App& app, TableOptions& options) {
             models += fmt::format("\n{}: {}", model.name, model.summary);
         }
     }
-    app.add_option("--dispatch", options.dispatch, "Rule that the table follows:" + models)->required();
-    app.add_option("--out", options.out, "Table to write, X.npy or X.json; X.manifest.json goes beside it")->required();
+    CLI::Option* dispatch = app.add_option(
+        "--dispatch", options.dispatch, "Rule that the table follows, or auto for that of --engine-version:" + models);
+    app.add_option("--engine-version", options.engine_version,
+                   "Release of SGLang, or the date of its newest commit, for --dispatch auto")
+        ->needs(dispatch);
+    CLI::Option* out =
+        app.add_option("--out", options.out, "Table to write, X.npy or X.json; X.manifest.json goes beside it")
+            ->needs(dispatch);
+    dispatch->needs(out);
+    CLI::Option* match =
+        app.add_option("--match", options.match, "Table taken from a server: say which rule made it, write nothing")
+            ->excludes(dispatch);
+    app.add_option("--rank", options.rank, "The table of --match is the row of this global rank alone, [L, E]")
+        ->check(CLI::NonNegativeNumber)
+        ->needs(match);
     app.add_option("--nodes", options.nodes, "Hosts that the ranks are spread over")->check(CLI::PositiveNumber);
     app.add_option("--tp", options.tensor_parallel, "Tensor-parallel size (vllm-ascend)")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    app.add_option("--moe-tp", options.moe_tensor_parallel,
+                   "Processes that share the experts of one EP rank (SGLang): a row for each process")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    app.add_option("--pp", options.pipeline_stages, "Pipeline stages (SGLang): a row for each process")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
     app.add_option("--experts", options.experts, "Logical experts, by default from the manifest or the largest id")
@@ -63,7 +84,8 @@ void add_table(CLI::App& app, TableOptions& options) {
     cli::add_common_options(
         app, options.common,
         "  eplb-load table layout.json --ranks 32 --nodes 4 --dispatch sglang-c --out layout.table.npy\n"
-        "  eplb-load table layout.json --ranks 16 --dispatch vllm-ascend --tp 4 --out layout.table.json");
+        "  eplb-load table layout.json --ranks 16 --dispatch vllm-ascend --tp 4 --out layout.table.json\n"
+        "  eplb-load table layout.json --ranks 16 --match rank3.npy --rank 3");
 }
 
 void add_checkpoint(CLI::App& app, CheckpointOptions& options, const std::string& examples) {
@@ -129,7 +151,15 @@ LoadOptions parse_options(int argc, char** argv) {
                    "  eplb-load slots layout.json --checkpoint MODEL --out SLOTS --family deepseek --force");
     cli::parse(app, argc, argv);
     if (check_app->parsed()) return check;
-    if (table_app->parsed()) return table;
+    if (table_app->parsed()) {
+        if (table.match) return table;
+        if (table.dispatch.empty()) {
+            throw Error(ErrorCode::usage, "--dispatch", "neither a rule nor a table to match is given",
+                        "give --dispatch NAME --out FILE, or --match TABLE");
+        }
+        resolve_dispatch(std::span(&table.dispatch, 1), table.engine_version);
+        return table;
+    }
     return bake_app->parsed() ? bake : slots;
 }
 

@@ -37,8 +37,10 @@ struct CheckpointOptions {
 struct TableOptions {
     cli::CommonOptions common;
     std::string layout, dispatch, out;
-    std::optional<int> ranks, experts, nodes;
-    int tensor_parallel = 1;
+    std::optional<std::string> engine_version;
+    std::optional<std::string> match;  // a table whose rule is asked for, in place of dispatch and out
+    std::optional<int> ranks, experts, nodes, rank;
+    int tensor_parallel = 1, moe_tensor_parallel = 1, pipeline_stages = 1;
     bool force = false;
 };
 

@@ -9,6 +9,7 @@
 #include "core/build_info.hpp"
 #include "core/error.hpp"
 #include "dispatch/model.hpp"
+#include "dispatch/table_match.hpp"
 #include "files/digest.hpp"
 #include "files/mapped_file.hpp"
 #include "files/output.hpp"
@@ -27,13 +28,104 @@ DispatchContext context_of(const TableOptions& options, const DispatchModel& mod
     DispatchContext context;
     context.nodes = options.nodes;
     context.tensor_parallel = options.tensor_parallel;
+    context.moe_tensor_parallel = options.moe_tensor_parallel;
+    context.pipeline_stages = options.pipeline_stages;
     require_context(model, context);
     return context;
 }
 
+// The layout for the ranks and experts of the flags, or of its manifest. Throws Error when neither says them, or the
+// two contradict each other.
+LayoutFile layout_of(const TableOptions& options) {
+    const auto file = MappedFile::open(options.layout);
+    const auto fitted = find_manifest(options.layout, sha256_hex(file->bytes()));
+    if (!options.ranks && !fitted) {
+        throw Error(ErrorCode::usage, "--ranks",
+                    "the number of ranks is not known: no manifest beside the layout tells", "give --ranks R");
+    }
+    std::optional<int> experts = options.experts;
+    if (!experts && fitted) experts = fitted->geometry.experts;
+    LayoutFile layout = read_layout(options.layout, options.ranks ? *options.ranks : fitted->geometry.ranks, experts);
+    if (fitted && fitted->geometry != layout.layout.geometry()) {
+        throw Error(
+            ErrorCode::input, manifest_path(options.layout),
+            fmt::format("it states {}, asked is {}", describe(fitted->geometry), describe(layout.layout.geometry())),
+            "check --ranks and --experts");
+    }
+    return layout;
+}
+
+std::string nodes_text(const std::optional<int>& nodes) {
+    return nodes ? fmt::format(" on {} node{}", *nodes, *nodes == 1 ? "" : "s") : "";
+}
+
+nlohmann::ordered_json nodes_json(const std::optional<int>& nodes) {
+    return nodes ? nlohmann::ordered_json(*nodes) : nlohmann::ordered_json(nullptr);
+}
+
 }  // namespace
 
+int run_match(const TableOptions& options) {
+    const LayoutFile layout = layout_of(options);
+    const DispatchFile file = read_dispatch_table(*options.match, options.rank ? TableRows::one : TableRows::all);
+    DispatchContext given;
+    given.nodes = options.nodes;
+    given.tensor_parallel = options.tensor_parallel;
+    given.moe_tensor_parallel = options.moe_tensor_parallel;
+    given.pipeline_stages = options.pipeline_stages;
+    std::vector<TableMatch> matches;
+    try {
+        matches = match_table(layout.layout, file.table, given, options.rank);
+    } catch (const Error& error) {
+        throw error.code() == ErrorCode::input ? error.inside(*options.match) : error;
+    }
+    const bool found = !matches.empty() && matches.front().different == 0;
+    if (options.common.json) {
+        nlohmann::ordered_json object;
+        object["tool"] = "eplb-load";
+        object["version"] = version();
+        object["command"] = "table";
+        object["layout"] = {{"file", options.layout}, {"sha256", layout.sha256}};
+        object["match"] = {{"file", *options.match}, {"sha256", file.sha256}, {"entries", file.table.slots.size()}};
+        object["rules"] = nlohmann::ordered_json::array();
+        for (const TableMatch& match : matches) {
+            nlohmann::ordered_json& rule = object["rules"].emplace_back();
+            rule["dispatch"] = match.model;
+            rule["nodes"] = nodes_json(match.nodes);
+            rule["tensor_parallel"] = match.tensor_parallel;
+            rule["different"] = match.different;
+            rule["first"] = nullptr;
+            if (match.different == 0) continue;
+            rule["first"] = {{"rank", match.process},
+                             {"layer", match.layer},
+                             {"expert", match.expert},
+                             {"by_rule", match.by_rule.value},
+                             {"in_table", match.in_table.value}};
+        }
+        cli::print(object.dump(2) + "\n");
+        return found ? 0 : 1;
+    }
+    std::string text = fmt::format("{}: {}\n", *options.match,
+                                   found ? "equals the table of" : "equals the table of no rule known here");
+    for (const TableMatch& match : matches) {
+        const std::string rule =
+            fmt::format("{}{}{}", match.model, nodes_text(match.nodes),
+                        match.tensor_parallel > 1 ? fmt::format(" with --tp {}", match.tensor_parallel) : "");
+        if (match.different == 0) {
+            text += fmt::format("  {}\n", rule);
+            continue;
+        }
+        text +=
+            fmt::format("  not {}: {} of {} entries differ, first rank {}, layer {}, expert {}: {}, the table has {}\n",
+                        rule, match.different, file.table.slots.size(), match.process, match.layer, match.expert,
+                        match.by_rule.value, match.in_table.value);
+    }
+    cli::print(text);
+    return found ? 0 : 1;
+}
+
 int run_table(const TableOptions& options) {
+    if (options.match) return run_match(options);
     const DispatchModel& model = find_dispatch_model(options.dispatch);
     if (model.targets == nullptr) {
         throw Error(ErrorCode::usage, "--dispatch", fmt::format("{} is no rule to compute a table by", model.name));
@@ -49,40 +141,24 @@ int run_table(const TableOptions& options) {
             }
         }
     }
-    const auto file = MappedFile::open(options.layout);
-    const std::string layout_sha256 = sha256_hex(file->bytes());
-    const auto fitted = find_manifest(options.layout, layout_sha256);
-    if (!options.ranks && !fitted) {
-        throw Error(ErrorCode::usage, "--ranks",
-                    "the number of ranks is not known: no manifest beside the layout tells", "give --ranks R");
-    }
-    std::optional<int> experts = options.experts;
-    if (!experts && fitted) experts = fitted->geometry.experts;
-    const LayoutFile layout =
-        read_layout(options.layout, options.ranks ? *options.ranks : fitted->geometry.ranks, experts);
-    if (fitted && fitted->geometry != layout.layout.geometry()) {
-        throw Error(
-            ErrorCode::input, manifest_path(options.layout),
-            fmt::format("it states {}, asked is {}", describe(fitted->geometry), describe(layout.layout.geometry())),
-            "check --ranks and --experts");
-    }
+    const LayoutFile layout = layout_of(options);
     const Geometry& geometry = layout.layout.geometry();
     const DispatchTable table = dispatch_table(model, layout.layout, context);
-    DispatchContext given = context;
-    given.table = &table;
     const double worst =
-        replica_share_max_over_mean(layout.layout, replica_shares(find_dispatch_model("table"), layout.layout, given));
+        replica_share_max_over_mean(layout.layout, replica_shares(model, layout.layout, context, &table));
 
     const std::vector<std::byte> bytes = encode_dispatch_table(table, options.out);
     DispatchTableManifest manifest;
     manifest.layout_sha256 = layout.sha256;
     manifest.table_sha256 = sha256_hex(bytes);
-    manifest.ranks = geometry.ranks;
+    manifest.ranks = table.ranks;
     manifest.layers = geometry.layers;
     manifest.experts = geometry.experts;
     manifest.dispatch = model.name;
     if (model.needs_nodes) manifest.nodes = options.nodes;
     manifest.tensor_parallel = options.tensor_parallel;
+    manifest.moe_tensor_parallel = options.moe_tensor_parallel;
+    manifest.pipeline_stages = options.pipeline_stages;
     manifest.tool_version = version();
     manifest.tool_commit = commit();
     OutputSet outputs(options.force);
@@ -100,18 +176,17 @@ int run_table(const TableOptions& options) {
                            {"sha256", manifest.table_sha256},
                            {"shape", {table.ranks, table.layers, table.experts}}};
         object["dispatch"] = model.name;
-        object["nodes"] = manifest.nodes ? nlohmann::ordered_json(*manifest.nodes) : nlohmann::ordered_json(nullptr);
+        object["nodes"] = nodes_json(manifest.nodes);
         object["tensor_parallel"] = manifest.tensor_parallel;
         object["replica_share_max_over_mean"] = worst;
         cli::print(object.dump(2) + "\n");
         return 0;
     }
     cli::print(fmt::format(
-        "{}: {}\n{}: dispatch tables of {}{}, {} ranks x {} layers x {} experts\n"
+        "{}: {}\n{}: dispatch tables of {}{}, {} {} x {} layers x {} experts\n"
         "The busiest replica gets {:.2f} times the even share of its expert.\n",
-        options.layout, describe(geometry), options.out, model.name,
-        manifest.nodes ? fmt::format(" on {} node{}", *manifest.nodes, *manifest.nodes == 1 ? "" : "s") : "",
-        table.ranks, table.layers, table.experts, worst));
+        options.layout, describe(geometry), options.out, model.name, nodes_text(manifest.nodes), table.ranks,
+        table.ranks == geometry.ranks ? "ranks" : "processes", table.layers, table.experts, worst));
     return 0;
 }
 

@@ -29,10 +29,15 @@ ScoreOptions parse_options(int argc, char** argv) {
     for (const DispatchModel& model : dispatch_models()) {
         dispatch_help += fmt::format("\n  {}: {}", model.name, model.summary);
     }
+    dispatch_help += "\n  auto, sglang-dynamic: the generation of SGLang that --engine-version has";
     dispatch_help += "\n  balanced: the table that eplb-fit stored beside the layout";
     const auto group = "Dispatch";
     CLI::Option* dispatch =
         app.add_option("--dispatch", options.dispatch.names, dispatch_help)->allow_extra_args(false)->group(group);
+    app.add_option("--engine-version", options.dispatch.engine_version,
+                   "Release of SGLang, or the date of its newest commit, for --dispatch auto and sglang-dynamic")
+        ->group(group)
+        ->needs(dispatch);
     app.add_option("--nodes", options.dispatch.nodes, "Hosts that the ranks are spread over")
         ->check(CLI::PositiveNumber)
         ->group(group)
@@ -79,7 +84,7 @@ ScoreOptions parse_options(int argc, char** argv) {
     if (!holdout.empty()) options.holdout = parse_holdout(holdout);
     if (!part.empty()) options.part = parse_part(part);
     if (options.dispatch.names.empty()) options.dispatch.names = {"even"};
-    check_dispatch_options(options.dispatch);
+    settle_dispatch_options(options.dispatch);
     if (options.baselines.empty()) options.baselines = {"trivial", "random"};
     return options;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "dispatch/sglang_releases.hpp"
 #include "dispatch/table_faults.hpp"
 #include "layout_io/dispatch_file.hpp"
 
@@ -40,7 +41,8 @@ DispatchTable fitted_table(const LayoutInput& layout) {
 
 }  // namespace
 
-void check_dispatch_options(const DispatchOptions& options) {
+void settle_dispatch_options(DispatchOptions& options) {
+    resolve_dispatch(options.names, options.engine_version);
     bool tensor_parallel = false, nodes = false, table = false;
     for (const std::string& name : options.names) {
         if (name == balanced) continue;

@@ -10,16 +10,17 @@
 
 namespace eplb {
 
-// Values of --dispatch, --nodes, --tp, --source-weights and --dispatch-table.
+// Values of --dispatch, --engine-version, --nodes, --tp, --source-weights and --dispatch-table.
 struct DispatchOptions {
     std::vector<std::string> names;  // of models, or balanced: the table that eplb-fit stored beside the layout
     std::optional<int> nodes;
     int tensor_parallel = 1;
-    std::optional<std::string> source_weights, table;
+    std::optional<std::string> engine_version, source_weights, table;
 };
 
-// Throws Error{usage} for unknown names and for flags that none of the models uses. Opens no file.
-void check_dispatch_options(const DispatchOptions& options);
+// Puts models in place of the names that depend on the engine's version. Throws Error{usage} for unknown names and for
+// flags that none of the models uses. Opens no file.
+void settle_dispatch_options(DispatchOptions& options);
 
 // The model, or the table for balanced, which goes with `subject` only.
 Dispatch rule_dispatch(const std::string& name, const DispatchOptions& options);

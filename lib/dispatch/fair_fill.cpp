@@ -2,15 +2,16 @@
 
 namespace eplb::dispatch {
 
-std::span<const SlotId> FairFill::operator()(std::span<const SlotId> replicas, std::size_t ranks) {
+std::span<const std::uint32_t> FairFill::operator()(std::size_t replicas, std::size_t ranks) {
     dealt_.clear();
-    for (std::size_t round = 0; round < ranks / replicas.size(); ++round) {
-        dealt_.insert(dealt_.end(), replicas.begin(), replicas.end());
+    for (std::size_t round = 0; round < ranks / replicas; ++round) {
+        for (std::size_t replica = 0; replica < replicas; ++replica) {
+            dealt_.push_back(static_cast<std::uint32_t>(replica));
+        }
     }
     picks_.clear();
-    random_.sample(static_cast<std::uint32_t>(replicas.size()), static_cast<std::uint32_t>(ranks % replicas.size()),
-                   picks_);
-    for (const std::uint32_t pick : picks_) dealt_.push_back(replicas[pick]);
+    random_.sample(static_cast<std::uint32_t>(replicas), static_cast<std::uint32_t>(ranks % replicas), picks_);
+    for (const std::uint32_t pick : picks_) dealt_.push_back(static_cast<std::uint32_t>(pick));
     random_.shuffle(std::span(dealt_));
     return dealt_;
 }

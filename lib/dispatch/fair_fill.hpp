@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "core/ids.hpp"
 #include "dispatch/python_random.hpp"
 
 namespace eplb::dispatch {
@@ -17,15 +16,15 @@ class FairFill {
     // The engine's literal seed.
     FairFill() : random_(42) {}
 
-    // `ranks` replicas, one for each rank to be served, in rank order: every replica equally often, the remainder
-    // sampled, all of it shuffled. `replicas` is not empty. Valid until the next call.
-    std::span<const SlotId> operator()(std::span<const SlotId> replicas, std::size_t ranks);
+    // One of `replicas` >= 1 replicas, by position in their list, for each of `ranks` ranks to be served, in rank
+    // order: every replica equally often, the remainder sampled, all of it shuffled. Valid until the next call.
+    std::span<const std::uint32_t> operator()(std::size_t replicas, std::size_t ranks);
 
     PythonRandom& random() { return random_; }
 
   private:
     PythonRandom random_;
-    std::vector<SlotId> dealt_;
+    std::vector<std::uint32_t> dealt_;
     std::vector<std::uint32_t> picks_;
 };
 

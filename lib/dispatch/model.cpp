@@ -10,30 +10,73 @@
 #include "core/error.hpp"
 #include "dispatch/models.hpp"
 #include "dispatch/replica_lists.hpp"
+#include "dispatch/sglang_releases.hpp"
 
 namespace eplb {
 namespace {
 
 using namespace dispatch;
 
+// A generation of SGLang, its `static` and its `dynamic`.
+template <const SeededRule& rule>
+constexpr DispatchModel sglang_static(std::string_view name, std::string_view summary) {
+    return {.name = name,
+            .summary = summary,
+            .needs_nodes = rule.node != NodePreference::none,
+            .targets = [](const DispatchSource& source, Slots replicas,
+                          int) { return near_or_all(rule, source, replicas); },
+            .table = [](const Layout& layout,
+                        const DispatchContext& context) { return seeded_table(rule, layout, context); },
+            .seeded = &rule,
+            .settled = [](std::span<const DispatchSource> sources, Slots replicas,
+                          std::span<int> settled) { return settled_near(rule, sources, replicas, settled); }};
+}
+
+// Only generations whose ranks shorten their lists choose among less than all replicas.
+template <const SeededRule& rule>
+constexpr DispatchModel sglang_dynamic(std::string_view name, std::string_view summary) {
+    DispatchModel model = sglang_static<rule>(name, summary);
+    model.table = nullptr;
+    model.seeded = nullptr;
+    if (!rule.own_streams) {
+        model.needs_nodes = false;
+        model.targets = all_targets;
+        model.settled = nullptr;
+    }
+    return model;
+}
+
 constexpr std::array models{
     DispatchModel{"even", "every replica of an expert gets the same share (an assumption)", false, false, all_targets},
-    DispatchModel{"sglang-a", "SGLang static, up to 2025-08: own replica, else a seeded fair fill", false, false,
-                  local_or_all_targets, sglang_a_table, true},
-    DispatchModel{"sglang-b", "SGLang static, from 2025-09: first replica on the node, else a seeded fair fill", true,
-                  false, nearest_or_all_targets, sglang_b_table, true, nearest_settled},
-    DispatchModel{"sglang-c", "SGLang static, from 2025-10: as b, with a stream of its own for every rank", true, false,
-                  nearest_or_all_targets, sglang_c_table, true, nearest_settled},
-    DispatchModel{"sglang-d", "SGLang static, from 2026-07, with an all-to-all backend: as c (without one: not known)",
-                  true, false, nearest_or_all_targets, sglang_c_table, true, nearest_settled},
-    DispatchModel{"sglang-dynamic-a", "SGLang dynamic, generation a: random per token, even in expectation", false,
-                  false, all_targets},
-    DispatchModel{"sglang-dynamic-b", "SGLang dynamic, generation b: random per token, even in expectation", false,
-                  false, all_targets},
-    DispatchModel{"sglang-dynamic-c", "SGLang dynamic, generation c, layout given as a map: nearest, else random", true,
-                  false, nearest_or_all_targets, nullptr, false, nearest_settled},
-    DispatchModel{"sglang-dynamic-d", "SGLang dynamic, generation d, with an all-to-all backend: as c", true, false,
-                  nearest_or_all_targets, nullptr, false, nearest_settled},
+    sglang_static<sglang_a>("sglang-a", "SGLang static, 0.4.7 to 0.5.2: own replica, else a seeded fair fill"),
+    sglang_static<sglang_b>("sglang-b-fill-all",
+                            "SGLang static, 0.5.3 to 0.5.4.post1: own, else first on the node, else a seeded fair "
+                            "fill, which is asked for experts with one replica, too"),
+    sglang_static<sglang_c>("sglang-c",
+                            "SGLang static, 0.5.4.post2 to 0.5.5.post1 and 0.5.6 to 2026-07-15: own, else first on "
+                            "the node, else a seeded fair fill, with a stream for every rank"),
+    sglang_static<sglang_c_one_stream>("sglang-c-one-stream",
+                                       "SGLang static, 0.5.5.post2 and .post3: as c, one stream for all ranks"),
+    sglang_static<sglang_d>("sglang-d-subset",
+                            "SGLang static, from 2026-07-16 (0.5.16): as c, but the node counts only where it holds a "
+                            "part of the replicas"),
+    sglang_static<sglang_d_elastic>("sglang-d-elastic",
+                                    "SGLang static, from 2026-07-16, in an elastically scaled world: as d, the node "
+                                    "never counts"),
+    sglang_dynamic<sglang_a>("sglang-dynamic-a", "SGLang dynamic, generation a: random per token, even in expectation"),
+    sglang_dynamic<sglang_b>("sglang-dynamic-b-fill-all", "SGLang dynamic, generation b: as a"),
+    sglang_dynamic<sglang_c>("sglang-dynamic-c",
+                             "SGLang dynamic, generation c, layout given as a map: nearest, else random"),
+    sglang_dynamic<sglang_c_one_stream>("sglang-dynamic-c-one-stream", "SGLang dynamic, 0.5.5.post2 and .post3: as a"),
+    sglang_dynamic<sglang_d>("sglang-dynamic-d-subset",
+                             "SGLang dynamic, from 2026-07-16, layout given as a map: as c, but the node counts only "
+                             "where it holds a part of the replicas"),
+    sglang_dynamic<sglang_d_elastic>("sglang-dynamic-d-elastic",
+                                     "SGLang dynamic, from 2026-07-16, in an elastically scaled world: own, else "
+                                     "random"),
+    DispatchModel{"sglang-dynamic-d-no-a2a",
+                  "SGLang dynamic, from 2026-07-30, without an all-to-all backend: by token row, even in expectation",
+                  false, false, all_targets},
     DispatchModel{"vllm-ascend", "vllm-ascend MRv1: rank modulo replicas (--tp N for its tensor-parallel variant)",
                   false, true, vllm_ascend_targets, vllm_ascend_table},
     DispatchModel{"xllm", "xLLM: rank modulo replicas", false, false, xllm_targets, xllm_table},
@@ -90,33 +133,53 @@ const DispatchModel& find_dispatch_model(std::string_view name) {
     const auto add = [](std::string& list, std::string_view one) {
         list += fmt::format("{}{}", list.empty() ? "" : ", ", one);
     };
+    const bool dynamic = name.starts_with("sglang-dynamic");
     for (const DispatchModel& model : models) {
         if (model.name == name) return model;
         add(names, model.name);
-        // A generation is a letter at the end.
-        if (model.name.size() == name.size() + 2 && model.name.starts_with(name) && model.name[name.size()] == '-') {
+        if (model.name.starts_with("sglang-") && model.name.starts_with("sglang-dynamic") == dynamic) {
             add(generations, model.name);
         }
     }
-    if (!generations.empty()) {
+    if (name == "sglang" || name == "sglang-dynamic") {
         throw Error(ErrorCode::usage, "--dispatch", fmt::format("{} depends on the generation of the engine", name),
-                    fmt::format("give one of {}; docs/dispatch.md says how to find a server's", generations));
+                    fmt::format("give --engine-version V with it, or one of {}; docs/dispatch.md says how to find a "
+                                "server's",
+                                generations));
+    }
+    if (const std::string hint = renamed_sglang_model(name); !hint.empty()) {
+        throw Error(ErrorCode::usage, "--dispatch", fmt::format("{} named a rule that SGLang does not have", name),
+                    hint);
     }
     throw Error(ErrorCode::usage, "--dispatch", fmt::format("'{}' is not a dispatch model", name), "one of " + names);
 }
 
 std::vector<DispatchSource> dispatch_sources(const Geometry& geometry, const DispatchContext& context) {
-    const int nodes = context.nodes.value_or(1);
-    if (nodes < 1 || geometry.ranks % nodes != 0) {
+    const int nodes = context.nodes.value_or(1), moe_tp = context.moe_tensor_parallel;
+    const std::int64_t world = std::int64_t{geometry.ranks} * moe_tp * context.pipeline_stages;
+    if (moe_tp < 1 || context.pipeline_stages < 1 || world > max_ranks) {
+        throw Error(
+            ErrorCode::usage, moe_tp < 1 ? "--moe-tp" : "--pp",
+            fmt::format("{} x {} x {} processes are no world", geometry.ranks, moe_tp, context.pipeline_stages));
+    }
+    if (nodes < 1 || world % nodes != 0) {
         throw Error(ErrorCode::usage, "--nodes",
-                    fmt::format("{} ranks do not spread evenly over {} nodes", geometry.ranks, nodes));
+                    world == geometry.ranks
+                        ? fmt::format("{} ranks do not spread evenly over {} nodes", geometry.ranks, nodes)
+                        : fmt::format("{} processes do not spread evenly over {} nodes", world, nodes));
+    }
+    if (geometry.ranks < nodes) {
+        throw Error(ErrorCode::usage, "--nodes",
+                    fmt::format("{} ranks on {} nodes: the engine divides the one by the other, and by nothing then",
+                                geometry.ranks, nodes));
     }
     if (context.tensor_parallel < 1) {
         throw Error(ErrorCode::usage, "--tp", fmt::format("{} is no group size", context.tensor_parallel));
     }
     std::vector<DispatchSource> sources;
-    for (int rank = 0; rank < geometry.ranks; ++rank) {
-        sources.push_back({rank, geometry.slots_per_rank, geometry.ranks / nodes, context.tensor_parallel});
+    for (int process = 0; process < static_cast<int>(world); ++process) {
+        sources.push_back({process % (geometry.ranks * moe_tp) / moe_tp, process, geometry.ranks,
+                           geometry.slots_per_rank, geometry.ranks / nodes, context.tensor_parallel});
     }
     return sources;
 }
@@ -131,6 +194,11 @@ void require_context(const DispatchModel& model, const DispatchContext& context)
                     fmt::format("dispatch model {} depends on the number of nodes", model.name),
                     "give --nodes N, the hosts the ranks are spread over");
     }
+    if (context.moe_tensor_parallel * context.pipeline_stages != 1 && model.seeded == nullptr) {
+        throw Error(ErrorCode::usage, context.moe_tensor_parallel != 1 ? "--moe-tp" : "--pp",
+                    fmt::format("{} is not known in worlds larger than EP", model.name),
+                    "the static generations of SGLang are");
+    }
 }
 
 DispatchTable dispatch_table(const DispatchModel& model, const Layout& layout, const DispatchContext& context) {
@@ -141,15 +209,17 @@ DispatchTable dispatch_table(const DispatchModel& model, const Layout& layout, c
     return model.table(layout, context);
 }
 
-ReplicaShares replica_shares(const DispatchModel& model, const Layout& layout, const DispatchContext& context) {
+ReplicaShares replica_shares(const DispatchModel& model, const Layout& layout, const DispatchContext& context,
+                             const DispatchTable* given) {
     require_context(model, context);
     const Geometry& geometry = layout.geometry();
     const std::vector<double> weights = weights_of_sources(geometry, context);
     const std::vector<DispatchSource> sources = dispatch_sources(geometry, context);
-    DispatchTable table;
-    if (model.table != nullptr) table = model.table(layout, context);
+    DispatchTable made;
+    if (model.table != nullptr && given == nullptr) made = model.table(layout, context);
+    const DispatchTable& table = given != nullptr ? *given : made;
     double total = 0;
-    for (const double weight : weights) total += weight;
+    for (const DispatchSource& source : sources) total += weights[static_cast<std::size_t>(source.rank)];
 
     ReplicaShares shares{geometry.layers, geometry.physical_slots(), {}};
     shares.values.resize(static_cast<std::size_t>(geometry.layers) *
@@ -164,7 +234,7 @@ ReplicaShares replica_shares(const DispatchModel& model, const Layout& layout, c
             for (const DispatchSource& source : sources) {
                 const double weight = weights[static_cast<std::size_t>(source.rank)];
                 if (model.table != nullptr) {
-                    const SlotId slot = table.row(source.rank, layer)[static_cast<std::size_t>(expert)];
+                    const SlotId slot = table.row(source.process, layer)[static_cast<std::size_t>(expert)];
                     row[static_cast<std::size_t>(slot.value)] += weight;
                 } else if (const Slots targets = model.targets(source, replicas, expert); targets.size() == 1) {
                     row[static_cast<std::size_t>(targets.front().value)] += weight;

@@ -13,8 +13,10 @@ namespace eplb {
 
 // What a model needs to know about the deployment beside the layout.
 struct DispatchContext {
-    std::optional<int> nodes;              // hosts that the ranks are spread over, contiguously; divides R
-    int tensor_parallel = 1;               // --tp: vllm-ascend's TP variant
+    std::optional<int> nodes;     // hosts that the ranks are spread over, contiguously; divides R
+    int tensor_parallel = 1;      // --tp: vllm-ascend's TP variant
+    int moe_tensor_parallel = 1;  // processes that share the experts of one EP rank
+    int pipeline_stages = 1;
     std::vector<double> source_weights;    // [R] traffic that each source rank sends, in any unit; empty: equal
     const DispatchTable* table = nullptr;  // for the model "table"
 };
@@ -34,12 +36,29 @@ struct ReplicaShares {
     }
 };
 
-// One source rank, with what its choice may depend on.
+// Whether SGLang looks for a replica on the source's node when the source rank has none: `where_part` only where the
+// node holds some replicas of the expert and not all of them.
+enum class NodePreference { none, always, where_part };
+
+// How a generation of SGLang makes the table of `static`. Layers, then experts ascending; ranks that have no replica
+// near are dealt one by a fill from a seeded stream.
+struct SeededRule {
+    NodePreference node = NodePreference::none;
+    bool deals_single = false;    // the fill is asked for experts with one replica, too: that moves the stream
+    bool own_streams = false;     // each rank first shortens its lists to what is near: so each has a stream of its own
+    bool row_of_ep_rank = false;  // a process uses the row of its EP rank, not that of its global rank modulo R
+};
+
+// One source rank, with what its choice may depend on. Where R is the number of processes, `rank` is `process`.
 struct DispatchSource {
     int rank = 0;             // EP rank of the tokens
+    int process = 0;          // global rank
+    int ranks = 1;            // R
     int slots_per_rank = 1;   // S
-    int ranks_per_node = 1;   // R / nodes
+    int ranks_per_node = 1;   // R / nodes, rounded down
     int tensor_parallel = 1;  // --tp
+
+    int table_row(const SeededRule& rule) const { return rule.row_of_ep_rank ? rank : process % ranks; }
 
     int rank_of(SlotId slot) const { return slot.value / slots_per_rank; }
     int node_of(SlotId slot) const { return rank_of(slot) / ranks_per_node; }
@@ -59,8 +78,8 @@ struct DispatchModel {
                                        int expert) = nullptr;
     // Static models: the table that the engine builds, [R, L, E]. Null where the choice is made per token.
     DispatchTable (*table)(const Layout& layout, const DispatchContext& context) = nullptr;
-    // The fill of the table is drawn from a stream whose state depends on all layers before.
-    bool seeded = false;
+    // The table is dealt from seeded streams, whose state depends on all layers before. Null: it is not.
+    const SeededRule* seeded = nullptr;
     // How many sources end at each replica for good, and how many choose among all of them: what `targets` says of all
     // sources, found faster. Null: `targets` is asked.
     int (*settled)(std::span<const DispatchSource> sources, std::span<const SlotId> replicas,
@@ -82,8 +101,10 @@ void require_context(const DispatchModel& model, const DispatchContext& context)
 // lacks what it needs, Error{input} when an expert of a row has no replica.
 DispatchTable dispatch_table(const DispatchModel& model, const Layout& layout, const DispatchContext& context);
 
-// The shares under a model: from its table where it has one, else expected. Throws as dispatch_table does.
-ReplicaShares replica_shares(const DispatchModel& model, const Layout& layout, const DispatchContext& context);
+// The shares under a model: from its table where it has one, else expected. `table`: that of the same model, layout and
+// context where it is at hand. Throws as dispatch_table does.
+ReplicaShares replica_shares(const DispatchModel& model, const Layout& layout, const DispatchContext& context,
+                             const DispatchTable* table = nullptr);
 
 // The source ranks of a deployment, [R]. Throws Error{usage} when the context is not one (--nodes that does not divide
 // R, --tp below 1).

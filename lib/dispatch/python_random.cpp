@@ -1,7 +1,6 @@
 #include "dispatch/python_random.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <numeric>
 
@@ -38,30 +37,22 @@ PythonRandom::PythonRandom(std::uint32_t seed) {
 }
 
 void PythonRandom::refill() {
+    const auto twist = [this](std::size_t i, std::size_t next, std::size_t far) {
+        const std::uint32_t joined = (state_[i] & 0x80000000u) | (state_[next] & 0x7fffffffu);
+        state_[i] = state_[far] ^ (joined >> 1) ^ ((0u - (joined & 1u)) & 0x9908b0dfu);
+    };
+    // In runs whose inputs they do not write, so that a compiler can do several words at once.
+    for (std::size_t i = 0; i < state_size - middle; ++i) twist(i, i + 1, i + middle);
+    for (std::size_t i = state_size - middle; i < state_size - 1; ++i) twist(i, i + 1, i + middle - state_size);
+    twist(state_size - 1, 0, middle - 1);
     for (std::size_t i = 0; i < state_size; ++i) {
-        const std::uint32_t joined = (state_[i] & 0x80000000u) | (state_[i + 1 < state_size ? i + 1 : 0] & 0x7fffffffu);
-        state_[i] = state_[i + middle < state_size ? i + middle : i + middle - state_size] ^ (joined >> 1) ^
-                    ((joined & 1u) != 0 ? 0x9908b0dfu : 0u);
+        std::uint32_t word = state_[i];
+        word ^= word >> 11;
+        word ^= (word << 7) & 0x9d2c5680u;
+        word ^= (word << 15) & 0xefc60000u;
+        words_[i] = word ^ (word >> 18);
     }
     next_ = 0;
-}
-
-std::uint32_t PythonRandom::bits32() {
-    if (next_ == state_size) refill();
-    std::uint32_t word = state_[next_++];
-    word ^= word >> 11;
-    word ^= (word << 7) & 0x9d2c5680u;
-    word ^= (word << 15) & 0xefc60000u;
-    return word ^ (word >> 18);
-}
-
-std::uint32_t PythonRandom::below(std::uint32_t bound) {
-    const int unused_bits = std::countl_zero(bound);
-    std::uint32_t value;
-    do {
-        value = bits32() >> unused_bits;
-    } while (value >= bound);
-    return value;
 }
 
 void PythonRandom::sample(std::uint32_t size, std::uint32_t picks, std::vector<std::uint32_t>& positions) {

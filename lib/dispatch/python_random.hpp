@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -15,8 +16,18 @@ class PythonRandom {
   public:
     explicit PythonRandom(std::uint32_t seed);
 
-    std::uint32_t bits32();                    // getrandbits(32)
-    std::uint32_t below(std::uint32_t bound);  // _randbelow(bound), bound >= 1
+    std::uint32_t bits32() {  // getrandbits(32)
+        if (next_ == state_size) refill();
+        return words_[next_++];
+    }
+    std::uint32_t below(std::uint32_t bound) {  // _randbelow(bound), bound >= 1
+        const int unused_bits = std::countl_zero(bound);
+        std::uint32_t value;
+        do {
+            value = bits32() >> unused_bits;
+        } while (value >= bound);
+        return value;
+    }
 
     // sample(range(size), picks): positions in the order drawn, appended to `positions`. 0 <= picks <= size.
     void sample(std::uint32_t size, std::uint32_t picks, std::vector<std::uint32_t>& positions);
@@ -33,7 +44,7 @@ class PythonRandom {
     static constexpr std::size_t state_size = 624;
     void refill();
 
-    std::array<std::uint32_t, state_size> state_{};
+    std::array<std::uint32_t, state_size> state_{}, words_{};
     std::size_t next_ = state_size;
 };
 

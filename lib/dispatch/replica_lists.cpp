@@ -23,16 +23,16 @@ ReplicaLists::ReplicaLists(const Layout& layout, int layer)
     }
 }
 
-DispatchTable make_table(const Geometry& geometry) {
+DispatchTable make_table(const Geometry& geometry, std::size_t sources) {
     constexpr std::int64_t most_entries = std::int64_t{1} << 30;
-    const std::int64_t rows = static_cast<std::int64_t>(geometry.ranks) * geometry.layers;
+    const std::int64_t rows = static_cast<std::int64_t>(sources) * geometry.layers;
     if (rows > most_entries / geometry.experts) {
         throw Error(ErrorCode::input, "",
-                    fmt::format("a dispatch table of {} ranks x {} layers x {} experts is too large (at most 2^30 "
+                    fmt::format("a dispatch table of {} rows x {} layers x {} experts is too large (at most 2^30 "
                                 "entries)",
-                                geometry.ranks, geometry.layers, geometry.experts));
+                                sources, geometry.layers, geometry.experts));
     }
-    return DispatchTable(geometry.ranks, geometry.layers, geometry.experts);
+    return DispatchTable(static_cast<int>(sources), geometry.layers, geometry.experts);
 }
 
 }  // namespace eplb::dispatch

@@ -24,15 +24,16 @@ class ReplicaLists {
     std::vector<SlotId> slots_;       // [P]
 };
 
-// An empty table for a layout. Throws Error{input} when it would hold more than 2^30 entries.
-DispatchTable make_table(const Geometry& geometry);
+// An empty table for a layout, with a row for each source. Throws Error{input} when it would hold more than 2^30
+// entries.
+DispatchTable make_table(const Geometry& geometry, std::size_t sources);
 
 // The table of a rule that always leaves one replica to choose from: targets(source, replicas, expert).
 template <class Targets>
 DispatchTable table_of_rule(const Layout& layout, const DispatchContext& context, Targets targets) {
     const Geometry& geometry = layout.geometry();
     const std::vector<DispatchSource> sources = dispatch_sources(geometry, context);
-    DispatchTable table = make_table(geometry);
+    DispatchTable table = make_table(geometry, sources.size());
     for (int layer = 0; layer < geometry.layers; ++layer) {
         const ReplicaLists lists(layout, layer);
         for (const DispatchSource& source : sources) {

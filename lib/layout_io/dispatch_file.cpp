@@ -43,12 +43,16 @@ SlotId slot_of(std::int64_t value) {
     return SlotId{value >= 0 && value < max_physical_slots ? static_cast<std::int32_t>(value) : -1};
 }
 
-DispatchTable table_of_npy(const std::shared_ptr<const MappedFile>& file) {
-    const Tensor tensor = read_npy(file);
+DispatchTable table_of_npy(const std::shared_ptr<const MappedFile>& file, TableRows rows) {
+    Tensor tensor = read_npy(file);
     if (!is_integer(tensor.dtype)) {
         throw Error(ErrorCode::input, "", fmt::format("holds {}, not integers", name_of(tensor.dtype)),
                     "a dispatch table is int32 [ranks, layers, experts]")
             .as_finding("UNSUPPORTED_TYPE");
+    }
+    if (rows == TableRows::one && tensor.shape.size() == 2) {
+        tensor.shape.insert(tensor.shape.begin(), 1);
+        tensor.strides.insert(tensor.strides.begin(), 0);
     }
     if (tensor.shape.size() != 3) {
         throw Error(ErrorCode::input, "", fmt::format("has {} axes, not 3", tensor.shape.size()),
@@ -98,8 +102,8 @@ DispatchTable table_of_json(std::string_view text) {
     return table;
 }
 
-DispatchTable table_of(const std::shared_ptr<const MappedFile>& file) {
-    return looks_like_npy(file->bytes()) ? table_of_npy(file) : table_of_json(file->text());
+DispatchTable table_of(const std::shared_ptr<const MappedFile>& file, TableRows rows) {
+    return looks_like_npy(file->bytes()) ? table_of_npy(file, rows) : table_of_json(file->text());
 }
 
 std::string json_of(const DispatchTable& table) {
@@ -130,7 +134,7 @@ std::vector<std::byte> npy_of(const DispatchTable& table) {
 
 std::vector<std::byte> require_same_table(std::vector<std::byte> bytes, const DispatchTable& table) {
     return require_reads_back("the dispatch table", std::move(bytes), table, [](const std::vector<std::byte>& encoded) {
-        return table_of(MappedFile::copy_of("the dispatch table", encoded));
+        return table_of(MappedFile::copy_of("the dispatch table", encoded), TableRows::all);
     });
 }
 
@@ -150,10 +154,10 @@ std::vector<std::byte> encode_dispatch_table(const DispatchTable& table, const s
     return require_same_table({bytes.begin(), bytes.end()}, table);
 }
 
-DispatchFile read_dispatch_table(const std::string& path) {
+DispatchFile read_dispatch_table(const std::string& path, TableRows rows) {
     const auto file = MappedFile::open(path);
     try {
-        return {path, sha256_hex(file->bytes()), table_of(file)};
+        return {path, sha256_hex(file->bytes()), table_of(file, rows)};
     } catch (const Error& error) {
         throw error.inside(path);
     }
@@ -170,6 +174,8 @@ std::string encode_dispatch_table_manifest(const DispatchTableManifest& manifest
     object["dispatch"] = manifest.dispatch;
     object["nodes"] = manifest.nodes ? nlohmann::ordered_json(*manifest.nodes) : nlohmann::ordered_json(nullptr);
     object["tensor_parallel"] = manifest.tensor_parallel;
+    if (manifest.moe_tensor_parallel != 1) object["moe_tensor_parallel"] = manifest.moe_tensor_parallel;
+    if (manifest.pipeline_stages != 1) object["pipeline_stages"] = manifest.pipeline_stages;
     object["tool"] = {{"version", manifest.tool_version}, {"commit", manifest.tool_commit}};
     return require_reads_back("the dispatch table's manifest", object.dump(2) + "\n", manifest,
                               decode_dispatch_table_manifest);
@@ -178,9 +184,18 @@ std::string encode_dispatch_table_manifest(const DispatchTableManifest& manifest
 DispatchTableManifest decode_dispatch_table_manifest(std::string_view text) {
     const JsonDocument document = JsonDocument::parse(text);
     const JsonValue root = document.root();
-    constexpr std::array<std::string_view, 10> keys{"format_version",  "layout_sha256", "table_sha256", "ranks",
-                                                    "layers",          "experts",       "dispatch",     "nodes",
-                                                    "tensor_parallel", "tool"};
+    constexpr std::array<std::string_view, 12> keys{"format_version",
+                                                    "layout_sha256",
+                                                    "table_sha256",
+                                                    "ranks",
+                                                    "layers",
+                                                    "experts",
+                                                    "dispatch",
+                                                    "nodes",
+                                                    "tensor_parallel",
+                                                    "tool",
+                                                    "moe_tensor_parallel",
+                                                    "pipeline_stages"};
     root.allow_keys(keys);
     root.at("format_version").as_integer(format_version, format_version);
     DispatchTableManifest manifest;
@@ -194,6 +209,12 @@ DispatchTableManifest decode_dispatch_table_manifest(std::string_view text) {
         manifest.nodes = static_cast<int>(nodes.as_integer(1, max_ranks));
     }
     manifest.tensor_parallel = static_cast<int>(root.at("tensor_parallel").as_integer(1, max_ranks));
+    const auto processes = [&](std::string_view key) {
+        const auto value = root.find(key);
+        return value ? static_cast<int>(value->as_integer(2, max_ranks)) : 1;
+    };
+    manifest.moe_tensor_parallel = processes("moe_tensor_parallel");
+    manifest.pipeline_stages = processes("pipeline_stages");
     const JsonValue tool = root.at("tool");
     constexpr std::array<std::string_view, 2> tool_keys{"version", "commit"};
     tool.allow_keys(tool_keys);

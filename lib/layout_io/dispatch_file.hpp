@@ -25,8 +25,10 @@ struct DispatchFile {
 };
 
 // Any integer type is read; an entry that is no slot of any layout becomes -1, and whoever holds the table against a
-// layout refuses it. Throws Error{input} when the file is neither form.
-DispatchFile read_dispatch_table(const std::string& path);
+// layout refuses it. `one`: the row of one rank, which may also be a .npy of [layers, experts]. Throws Error{input}
+// when the file is neither form.
+enum class TableRows { all, one };
+DispatchFile read_dispatch_table(const std::string& path, TableRows rows = TableRows::all);
 
 // What a table was made for and how. Byte-equal on re-runs.
 struct DispatchTableManifest {
@@ -36,6 +38,7 @@ struct DispatchTableManifest {
     std::string dispatch;      // model name, or balanced
     std::optional<int> nodes;  // where the rule asks for them
     int tensor_parallel = 1;
+    int moe_tensor_parallel = 1, pipeline_stages = 1;  // written where not 1: `ranks` are processes then
     std::string tool_version, tool_commit;
     bool operator==(const DispatchTableManifest&) const = default;
 };

@@ -251,11 +251,13 @@ void a2a_backend_fits(const AdmissionCase& admission, Findings& findings) {
     if (!backend) {
         error(findings, "A2A_UNKNOWN", "the all-to-all backend is not stated, and the layout has replicas",
               "give --a2a: without a backend every rank computes all tokens");
-    } else if (*backend == "none" && !(admission.dispatch != nullptr && admission.dispatch->name == "sglang-d")) {
-        error(findings, "A2A_NONE",
-              "replicas without an all-to-all backend: ranks pick different replicas and their sums count an expert "
-              "twice",
-              "use a backend, redundancy 0, or an engine of generation d (--dispatch sglang-d)");
+    } else if (*backend == "none" &&
+               !(admission.dispatch != nullptr && admission.dispatch->name == "sglang-dynamic-d-no-a2a")) {
+        error(
+            findings, "A2A_NONE",
+            "replicas without an all-to-all backend: ranks pick different replicas and their sums count an expert "
+            "twice",
+            "use a backend, redundancy 0, or SGLang from 2026-07-30 with dynamic (--dispatch sglang-dynamic-d-no-a2a)");
     }
 }
 

@@ -150,13 +150,13 @@ def bench_check(options):
                      ranks * slots - experts, "--quant", "w8a8", "--a2a", "deepep", "--dispatch-algorithm", "static",
                      "--role", "prefill", "--engine", "sglang", "--world-size", ranks, "--allow-no-manifest"]
             arms = {"given": [*facts, "--dispatch", "table", "--table", made]}
-            arms.update({model: [*facts, "--dispatch", model] for model in ("omni", "sglang-b", "sglang-c")})
+            arms.update({model: [*facts, "--dispatch", model] for model in ("omni", "sglang-c", "sglang-d-subset")})
             found = {arm: [] for arm in arms}
             for _ in range(options.rounds + 1):
                 for arm, command in arms.items():
                     found[arm].append(child([program, *command])[0])
             rows.append([name, *(f"{1e3 * statistics.median(times[1:]):.0f}" for times in found.values())])
-    table("`eplb-load check`, CPU ms of the process:", ["", "given table", "omni", "sglang-b", "sglang-c (R passes)"], rows)
+    table("`eplb-load check`, CPU ms of the process:", ["", "given table", "omni", "sglang-c", "sglang-d-subset"], rows)
 
 
 # ------------------------------------------------------------------------------------------------------------ checkpoint

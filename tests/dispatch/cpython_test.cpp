@@ -9,6 +9,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <test_paths.hpp>
 #include <vector>
 
@@ -20,8 +21,8 @@ using namespace eplb;
 
 TEST_CASE("tables of random layouts equal those of CPython's random") {
     struct Case {
-        char generation;
-        int nodes;
+        std::string_view model;
+        int nodes, moe_tp;
         Layout layout;
     };
     // Up to 24 replicas of one expert: both ways of random.sample, and remainders above 5.
@@ -31,9 +32,10 @@ TEST_CASE("tables of random layouts equal those of CPython's random") {
     std::uint64_t seed = 0;
     for (const Geometry& geometry : geometries) {
         for (const int nodes : {1, 2, 4}) {
-            for (const char generation : {'a', 'b', 'c'}) {
-                for (int repeat = 0; repeat < 2; ++repeat) {
-                    cases.push_back({generation, nodes, test::random_layout(geometry, ++seed)});
+            for (const DispatchModel& model : dispatch_models()) {
+                if (model.seeded == nullptr) continue;
+                for (const int moe_tp : {1, 2}) {
+                    cases.push_back({model.name, nodes, moe_tp, test::random_layout(geometry, ++seed)});
                 }
             }
         }
@@ -44,8 +46,8 @@ TEST_CASE("tables of random layouts equal those of CPython's random") {
         std::ofstream file(questions);
         for (const Case& one : cases) {
             const Geometry& geometry = one.layout.geometry();
-            file << one.generation << ' ' << one.nodes << ' ' << geometry.ranks << ' ' << geometry.slots_per_rank << ' '
-                 << geometry.experts << ' ' << geometry.layers;
+            file << one.model << ' ' << one.nodes << ' ' << one.moe_tp << ' ' << geometry.ranks << ' '
+                 << geometry.slots_per_rank << ' ' << geometry.experts << ' ' << geometry.layers;
             for (int layer = 0; layer < geometry.layers; ++layer) {
                 for (const ExpertId expert : one.layout.row(layer)) file << ' ' << expert.value;
             }
@@ -70,8 +72,8 @@ TEST_CASE("tables of random layouts equal those of CPython's random") {
     for (const Case& one : cases) {
         DispatchContext context;
         context.nodes = one.nodes;
-        const DispatchTable table =
-            dispatch_table(find_dispatch_model(fmt::format("sglang-{}", one.generation)), one.layout, context);
+        context.moe_tensor_parallel = one.moe_tp;
+        const DispatchTable table = dispatch_table(find_dispatch_model(one.model), one.layout, context);
         for (const SlotId slot : table.slots) {
             int expected = -1;
             REQUIRE(lines >> expected);

@@ -12,14 +12,9 @@
 #include "random_layout.hpp"
 
 using namespace eplb;
+using test::layout_of;
 
 namespace {
-
-Layout layout_of(const Geometry& geometry, const std::vector<int>& experts) {
-    std::vector<ExpertId> slots;
-    for (const int expert : experts) slots.push_back(ExpertId{expert});
-    return Layout(geometry, slots);
-}
 
 std::vector<int> slots_of(std::span<const ExpertId> row, int expert) {
     std::vector<int> slots;
@@ -90,7 +85,7 @@ TEST_CASE("the hand example: 400 tokens of one expert on three replicas") {
         return busiest / 100;
     };
     CHECK(busiest_over_mean("even") == Approx(4.0 / 3));
-    CHECK(busiest_over_mean("sglang-b") == 2.0);
+    CHECK(busiest_over_mean("sglang-c") == 2.0);
     CHECK(busiest_over_mean("sglang-dynamic-c") == 2.0);
     CHECK(busiest_over_mean("vllm-ascend") == 2.0);
     CHECK(busiest_over_mean("omni") == 2.0);
@@ -169,7 +164,7 @@ TEST_CASE("SGLang's static rules keep what is near and deal the rest") {
             const Layout layout = test::random_layout(geometry, seed);
             DispatchContext context;
             context.nodes = nodes;
-            for (const char* model : {"sglang-b", "sglang-c"}) {
+            for (const char* model : {"sglang-b-fill-all", "sglang-c", "sglang-c-one-stream"}) {
                 const DispatchTable table = dispatch_table(find_dispatch_model(model), layout, context);
                 const ReplicaShares shares = replica_shares(find_dispatch_model(model), layout, context);
                 for (int layer = 0; layer < geometry.layers; ++layer) {
@@ -196,7 +191,7 @@ TEST_CASE("SGLang's static rules keep what is near and deal the rest") {
                             }
                         }
                         // One stream deals evenly; R streams do so on average only.
-                        if (std::string(model) == "sglang-b") {
+                        if (std::string(model) != "sglang-c") {
                             const auto [fewest, most] = std::minmax_element(
                                 dealt.begin(), dealt.end(), [](auto& a, auto& b) { return a.second < b.second; });
                             CHECK(most->second - fewest->second <= 1);
@@ -238,7 +233,9 @@ TEST_CASE("models that choose at random per token are even within the noise of t
     const int tokens = 40000;
     for (const auto& [name, route] : std::map<std::string, Router>{{"vllm", by_position},
                                                                    {"sglang-dynamic-a", by_bits},
-                                                                   {"sglang-dynamic-b", by_bits},
+                                                                   {"sglang-dynamic-b-fill-all", by_bits},
+                                                                   {"sglang-dynamic-c-one-stream", by_bits},
+                                                                   {"sglang-dynamic-d-no-a2a", by_bits},
                                                                    {"even", by_position}}) {
         const std::vector<long> loads = simulate(layout.row(0), geometry, std::vector<int>(4, tokens / 4), route);
         const ReplicaShares shares = replica_shares(find_dispatch_model(name), layout, {});
@@ -253,11 +250,8 @@ TEST_CASE("SGLang dynamic of generation C is static on one node and random only 
     const Layout layout = test::random_layout(geometry, 7);
     DispatchContext context;
     context.nodes = 1;
-    for (const char* generation : {"c", "d"}) {
-        CHECK(
-            replica_shares(find_dispatch_model(std::string("sglang-dynamic-") + generation), layout, context).values ==
-            replica_shares(find_dispatch_model(std::string("sglang-") + generation), layout, context).values);
-    }
+    CHECK(replica_shares(find_dispatch_model("sglang-dynamic-c"), layout, context).values ==
+          replica_shares(find_dispatch_model("sglang-c"), layout, context).values);
     // Four ranks on two nodes; expert 0 on ranks 0 and 1 of node 0: rank 0 and 1 serve themselves, 2 and 3 choose.
     context.nodes = 2;
     context.source_weights = {1, 2, 3, 4};
@@ -265,6 +259,28 @@ TEST_CASE("SGLang dynamic of generation C is static on one node and random only 
     const ReplicaShares shares = replica_shares(find_dispatch_model("sglang-dynamic-c"), small, context);
     CHECK(shares.row(0)[0] == Approx((1 + 3.5) / 10));
     CHECK(shares.row(0)[2] == Approx((2 + 3.5) / 10));
+}
+
+TEST_CASE("SGLang dynamic of generation D looks for the node only where it holds a part of the replicas") {
+    // Six ranks on two nodes, which send 1..6. Expert 0 on ranks 0 and 1, both of node 0; expert 1 on ranks 0 and 3.
+    const Layout layout = layout_of({1, 10, 6, 2}, {0, 1, 0, 2, 3, 4, 1, 5, 6, 7, 8, 9});
+    DispatchContext context;
+    context.nodes = 2;
+    context.source_weights = {1, 2, 3, 4, 5, 6};
+    const auto shares_of = [&](const char* model, int expert) {
+        const ReplicaShares shares = replica_shares(find_dispatch_model(model), layout, context);
+        std::vector<double> found;
+        for (const int slot : slots_of(layout.row(0), expert)) {
+            found.push_back(std::round(2 * 21 * shares.row(0)[static_cast<std::size_t>(slot)]) / 2);  // halves
+        }
+        return found;
+    };
+    // Node 0 has all of expert 0: rank 2 chooses as ranks 3 to 5 do. In C it is served by rank 0.
+    CHECK(shares_of("sglang-dynamic-d-subset", 0) == std::vector<double>{1 + 9.0, 2 + 9.0});
+    CHECK(shares_of("sglang-dynamic-c", 0) == std::vector<double>{4 + 7.5, 2 + 7.5});
+    // Each node has one of two replicas of expert 1: nobody chooses, unless the node never counts.
+    CHECK(shares_of("sglang-dynamic-d-subset", 1) == std::vector<double>{6, 15});
+    CHECK(shares_of("sglang-dynamic-d-elastic", 1) == std::vector<double>{1 + 8.0, 4 + 8.0});
 }
 
 TEST_CASE("a given table is used as it stands, and refused when it is for another layout") {
@@ -345,9 +361,9 @@ TEST_CASE("contract of every model: shares add up to exactly 1, and settled sour
                         sources_seen += settled[i];
                         // A fill deals whole ranks: by less than one rank from its mean in a stream of its own, by
                         // luck when every rank has its own.
-                        const bool dealt = model.name.substr(0, 7) == "sglang-" && model.table != nullptr;
+                        const bool dealt = model.seeded != nullptr;
                         const double expected = settled[i] + unsettled / static_cast<double>(replicas.size());
-                        const double allowed = !dealt ? 1e-9 : model.name <= "sglang-b" ? 1.0 : 8.0;
+                        const double allowed = !dealt ? 1e-9 : model.seeded->own_streams ? 8.0 : 1.0;
                         CHECK(std::abs(expected - 12 * equal.row(layer)[slot]) < allowed);
                     }
                     CHECK(sources_seen + unsettled == geometry.ranks);
@@ -382,11 +398,32 @@ TEST_CASE("an unknown model is answered with the names, and one without its gene
         }
         return "accepted";
     };
-    CHECK(hint_of("best").find("sglang-b") != std::string::npos);
+    CHECK(hint_of("best").find("sglang-b-fill-all") != std::string::npos);
     CHECK(hint_of("best").find("omni") != std::string::npos);
     CHECK(hint_of("sglang-dynamic")
-              .find("one of sglang-dynamic-a, sglang-dynamic-b, sglang-dynamic-c, "
-                    "sglang-dynamic-d;") != std::string::npos);
-    CHECK(hint_of("sglang").find("one of sglang-a, sglang-b, sglang-c, sglang-d;") != std::string::npos);
+              .find("one of sglang-dynamic-a, sglang-dynamic-b-fill-all, sglang-dynamic-c, "
+                    "sglang-dynamic-c-one-stream, sglang-dynamic-d-subset, sglang-dynamic-d-elastic, "
+                    "sglang-dynamic-d-no-a2a;") != std::string::npos);
+    CHECK(hint_of("sglang").find("one of sglang-a, sglang-b-fill-all, sglang-c, sglang-c-one-stream, "
+                                 "sglang-d-subset, sglang-d-elastic;") != std::string::npos);
     CHECK(hint_of("vllm") == "accepted");
+}
+
+TEST_CASE("names that stood for no rule of SGLang say what to give instead, with periods and releases") {
+    const auto hint_of = [](const char* name) -> std::string {
+        try {
+            find_dispatch_model(name);
+        } catch (const Error& error) {
+            CHECK(error.code() == ErrorCode::usage);
+            CHECK(std::string(error.what()).find(name) != std::string::npos);
+            return error.hint();
+        }
+        return "accepted";
+    };
+    CHECK(hint_of("sglang-b") ==
+          "give sglang-b-fill-all for SGLang of 2025-09-22 to 10-27 (0.5.3 to 0.5.4.post1), or sglang-c-one-stream for "
+          "2025-11-11 and 2025-11-15 to 11-20 (0.5.5.post2 and .post3)");
+    CHECK(hint_of("sglang-dynamic-b").starts_with("give sglang-dynamic-b-fill-all for"));
+    CHECK(hint_of("sglang-d").starts_with("give sglang-d-subset for SGLang from 2026-07-16 (0.5.16), "));
+    CHECK(hint_of("sglang-dynamic-d").find("sglang-dynamic-d-no-a2a") != std::string::npos);
 }

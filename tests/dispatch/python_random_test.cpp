@@ -19,10 +19,8 @@ std::vector<std::uint32_t> draws_below(std::uint32_t bound, int number) {
 }
 
 std::vector<int> fill(FairFill& stream, const std::vector<int>& replicas, std::size_t ranks) {
-    std::vector<SlotId> slots;
-    for (const int slot : replicas) slots.push_back(SlotId{slot});
     std::vector<int> dealt;
-    for (const SlotId slot : stream(slots, ranks)) dealt.push_back(slot.value);
+    for (const std::uint32_t position : stream(replicas.size(), ranks)) dealt.push_back(replicas[position]);
     return dealt;
 }
 

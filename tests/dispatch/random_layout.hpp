@@ -1,4 +1,4 @@
-// Random legal layouts for tests: every expert covered, none twice on a rank.
+// Layouts for tests: written out, or random and legal (every expert covered, none twice on a rank).
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,12 @@
 #include "core/random.hpp"
 
 namespace eplb::test {
+
+inline Layout layout_of(const Geometry& geometry, const std::vector<int>& experts) {
+    std::vector<ExpertId> slots;
+    for (const int expert : experts) slots.push_back(ExpertId{expert});
+    return Layout(geometry, slots);
+}
 
 inline Layout random_layout(const Geometry& geometry, std::uint64_t seed) {
     Random random(seed);

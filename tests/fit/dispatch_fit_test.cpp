@@ -172,7 +172,7 @@ TEST_CASE("a search keeps its books: shares follow the rule, and the best row is
     Random random(4);
     const LayerCounts counts = test::bursty_counts(random, 9, geometry.experts);
     const auto start_row = test::random_row(random, geometry.experts, geometry.ranks, geometry.slots_per_rank);
-    for (const char* name : {"", "sglang-b", "vllm-ascend", "omni", "even"}) {
+    for (const char* name : {"", "sglang-b-fill-all", "vllm-ascend", "omni", "even"}) {
         const bool free = name[0] == '\0';
         const ShareRule rule{free ? nullptr : &find_dispatch_model(name), sources_of(8, 4, 2), {}};
         const ShareEnergy energy(slot_shares(counts, 8), 8, 4);

@@ -112,12 +112,17 @@ TEST_CASE("a table's manifest ties it to its layout") {
     const std::string layout_hash(64, 'a');
     CHECK(!find_dispatch_table_manifest(file, layout_hash));
 
-    DispatchTableManifest manifest{layout_hash, file.sha256, 2, 2, 3, "sglang-c", 2, 1, "0.1.0", "unknown"};
+    DispatchTableManifest manifest{layout_hash, file.sha256, 2, 2, 3, "sglang-c", 2, 1, 1, 1, "0.1.0", "unknown"};
     CHECK(dispatch_table_manifest_path(path).ends_with("t.manifest.json"));
     folder.write("t.manifest.json", encode_dispatch_table_manifest(manifest));
     const auto found = find_dispatch_table_manifest(file, layout_hash);
     REQUIRE(found);
     CHECK(encode_dispatch_table_manifest(*found) == encode_dispatch_table_manifest(manifest));
+    manifest.moe_tensor_parallel = 2;
+    manifest.pipeline_stages = 4;
+    const DispatchTableManifest in_world = decode_dispatch_table_manifest(encode_dispatch_table_manifest(manifest));
+    CHECK(in_world.moe_tensor_parallel == 2);
+    CHECK(in_world.pipeline_stages == 4);
     const auto refused_as = [&](const std::string& hash) -> std::string {
         try {
             find_dispatch_table_manifest(file, hash);
