@@ -1,52 +1,78 @@
-"""vllm-ascend (model runner V1): move weights to a static layout after loading, before graph capture.
+"""vllm-ascend (model runner V1): put a static layout in force while the server starts.
 
-A plugin of vLLM: install this file as a module and name `register` as an entry point of the group vllm.general_plugins,
-which runs in every worker. Environment:
+First write the map file that the engine reads, from the layout of `eplb-fit` with rows for the layers with experts:
 
-    EPLB_LAYOUT=layout.json     the layout of `eplb-fit`, rows for the layers with experts, manifest beside it
-    EPLB_ADAPTER=vllm-ascend-w8a8-list
-    EPLB_SERVER_ARGS=serve.sh   the server's command line, or its arguments as a JSON object
-    EPLB_MODEL_CONFIG=MODEL     the folder with the model's config.json
-    EPLB_FACTS='{"role": "decode", "quant": "w8a8", "dispatch": "vllm-ascend", "shared_fusion": false}'
-                                what the two do not say; any flag of `eplb-load check`
+    python3 docs/examples/vllm_ascend_static_layout.py layout.json expert_map.json
 
-The engine must route by the same map: give it as expert_map_path (docs/loading.md). At the revision that was read it keeps
-weights in the linear layout while it does so; if a later one loads weights by the map, use EPLB_SOURCE=loaded, which only
-verifies. Both cases are told apart by hashes: replicas that differ stop the server.
+and name it in additional_config, eplb_config.expert_map_path. Then install this file as a module and name `register` as an
+entry point of the group vllm.general_plugins, which runs in every worker. Environment: EPLB_LAYOUT, EPLB_MODEL, EPLB_FACTS,
+and
+
+    EPLB_ADAPTER=vllm-ascend-w8a8-list   the version of the engine is added here
+    EPLB_SERVER_ARGS=serve.sh            the server's command line, or its arguments as a JSON object
+
+Releases up to 0.23 load the weights by the file, later ones leave them in the linear layout: which it was, the contents say,
+compared with the checkpoint after loading. In the second case the slots are moved before graphs are captured. Either way every
+entry of the engine's log2phy must then be the slot that the admitted table says.
 """
-import json
+import importlib.metadata
 import os
+import sys
+
+_startups = []  # of the model that is being loaded
 
 
-def wrap(runner_class, rank_of, group_of):
-    """Wraps runner_class.load_model: `get_model()` has returned, and no graph is captured yet."""
-    load = runner_class.load_model
+def wrap_loader(loader_class):
+    """Between the engine's loading and its processing of the weights, every slot is compared with the checkpoint."""
+    original = loader_class.load_weights
 
-    def load_and_install(runner, *arguments, **options):
-        result = load(runner, *arguments, **options)
-        put_in_force(runner.model, *rank_of(runner), group_of(runner))
+    def load_weights(loader, model, *arguments, **options):
+        result = original(loader, model, *arguments, **options)
+        for startup in _startups:
+            startup.weights_loaded(model)
         return result
 
-    runner_class.load_model = load_and_install
+    loader_class.load_weights = load_weights
 
 
-def put_in_force(model, rank, ranks, group):
-    from eplb_loader import Layout, admit, install_model, together
+def wrap_runner(runner_class, startup_of):
+    original = runner_class.load_model
 
-    facts = json.loads(os.environ.get("EPLB_FACTS", "{}"))
-    with together(rank, ranks, group):
-        layout = Layout.load(os.environ["EPLB_LAYOUT"], ranks)
-        admit(layout, "vllm-ascend", server_args=os.environ.get("EPLB_SERVER_ARGS"),
-              model_config=os.environ.get("EPLB_MODEL_CONFIG"), ranks=ranks, **facts)
-    attestation = install_model(model, layout, rank, ranks, group, adapter=os.environ["EPLB_ADAPTER"],
-                                source=os.environ.get("EPLB_SOURCE", "ranks"), nodes=int(facts.get("nodes", 1)))
-    if rank == 0:
-        print("eplb: layout in force:", attestation.to_json(), flush=True)
+    def load_model(runner, *arguments, **options):
+        startup = startup_of()
+        _startups.append(startup)
+        try:
+            result = original(runner, *arguments, **options)
+        finally:
+            _startups.remove(startup)
+        attestation = startup.weights_ready(runner.model)
+        if not attestation.ok:
+            raise RuntimeError(f"eplb: not in force: {attestation.reason}")
+        return result
+
+    runner_class.load_model = load_model
 
 
 def register():
-    from vllm.distributed import get_ep_group  # names as in releases of 2026; adjust to yours
+    from eplb_loader.startup import Startup
+    from vllm.distributed import get_ep_group
+    from vllm.model_executor.model_loader.default_loader import DefaultModelLoader
     from vllm_ascend.worker.model_runner_v1 import NPUModelRunner
 
-    wrap(NPUModelRunner, lambda runner: (get_ep_group().rank_in_group, get_ep_group().world_size),
-         lambda runner: get_ep_group().device_group)
+    def startup_of():
+        os.environ["EPLB_ADAPTER"] = os.environ["EPLB_ADAPTER"].partition("@")[0] + "@" + importlib.metadata.version("vllm-ascend")
+        group = get_ep_group()
+        return Startup("vllm-ascend", os.environ["EPLB_SERVER_ARGS"], group.rank_in_group, group.world_size, group.cpu_group)
+
+    wrap_loader(DefaultModelLoader)
+    wrap_runner(NPUModelRunner, startup_of)
+
+
+def main(layout, target):
+    from eplb_loader import Layout
+
+    Layout.load(layout).write_expert_map(target)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "files/digest.hpp"
 #include "files/mapped_file.hpp"
+#include "layout_io/expert_map_file.hpp"
 #include "loader/admission.hpp"
 #include "loader/legal_layout.hpp"
 #include "loader/plan.hpp"
@@ -274,10 +275,23 @@ void routing_uses_the_map(const AdmissionCase& admission, Findings& findings) {
     }
 }
 
+// The file is not the layout but written from it, so it is read, and must be here.
+void require_expert_map_of(const std::string& path, const Layout& layout, Findings& findings) {
+    try {
+        if (!path.ends_with(".json"))
+            throw Error(ErrorCode::input, path, "the engine takes only names that end in .json");
+        require_expert_map_file(path, layout);
+    } catch (const Error& failure) {
+        findings.push_back({Severity::error, "LAYOUT_NOT_LOADED", failure.where(),
+                            fmt::format("the server would not load this layout: {}", failure.message()),
+                            failure.hint()});
+    }
+}
+
 // A server that was told another file, or none, runs another layout without a word.
 void server_loads_it(const AdmissionCase& admission, Findings& findings) {
     const ServerFacts& facts = admission.facts();
-    if (!admission.profile.loads_weights_by_map) return;
+    if (!admission.profile.loads_weights_by_map && !admission.profile.reads_expert_map) return;
     const auto stated = facts.text("layout-path");
     if (!stated) {
         const auto argument = std::find_if(admission.profile.arguments.begin(), admission.profile.arguments.end(),
@@ -286,6 +300,10 @@ void server_loads_it(const AdmissionCase& admission, Findings& findings) {
         error(findings, "LAYOUT_NOT_LOADED",
               fmt::format("the server's arguments have no --{}: it would load no layout", argument->name),
               fmt::format("give it --{} {}", argument->name, admission.request.layout_path));
+        return;
+    }
+    if (admission.profile.reads_expert_map) {
+        if (admission.layout) require_expert_map_of(*stated, *admission.layout, findings);
         return;
     }
     namespace fs = std::filesystem;
@@ -362,12 +380,12 @@ void draft_layers_are_decided(const AdmissionCase& admission, Findings& findings
 void weights_follow(const AdmissionCase& admission, Findings& findings) {
     if (admission.profile.loads_weights_by_map || !admission.layout) return;
     if (*admission.layout == trivial_layout(admission.layout->geometry())) return;
-    warning(
-        findings, "WEIGHTS_NEED_INSTALL",
-        fmt::format("{} routes by the map and does not load weights by it: without eplb_loader every token goes to a "
-                    "wrong expert",
-                    admission.profile.name),
-        "call install_model after the weights are loaded and before graphs are captured (docs/loading.md)");
+    warning(findings, "WEIGHTS_NEED_INSTALL",
+            fmt::format(
+                "{} routes by the map and {} load weights by it: without eplb_loader every token goes to a wrong "
+                "expert",
+                admission.profile.name, admission.profile.reads_expert_map ? "in some releases does not" : "does not"),
+            "call install_model after the weights are loaded and before graphs are captured (docs/loading.md)");
 }
 
 void moves_are_counted(const AdmissionCase& admission, Findings& findings) {

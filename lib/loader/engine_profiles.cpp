@@ -105,6 +105,7 @@ constexpr std::array generic_arguments{
 };
 constexpr std::array generic_quantisations{
     Quantisation{"none", "generic", ""},
+    Quantisation{"fp8", "generic", ""},
     Quantisation{"w8a8", "generic", ""},
     Quantisation{"w4a8", "generic", ""},
 };
@@ -113,7 +114,7 @@ constexpr std::array profiles{
     EngineProfile{"sglang", "SGLang, on NPU or GPU", true, true, true, true, sglang_arguments, sglang_quantisations,
                   "sglang-"},
     EngineProfile{"vllm-ascend", "vllm-ascend, model runner V1", false, false, false, false, vllm_ascend_arguments,
-                  vllm_ascend_quantisations, "vllm-ascend"},
+                  vllm_ascend_quantisations, "vllm-ascend", true},
     EngineProfile{"xllm", "xLLM: reads no layout file; for a build that takes one", false, false, false, false,
                   xllm_arguments, xllm_quantisations, "xllm"},
     EngineProfile{"generic", "any engine with contiguous slots", true, true, false, false, generic_arguments,

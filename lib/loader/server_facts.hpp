@@ -72,6 +72,7 @@ struct EngineProfile {
     };
     std::span<const Quantisation> quantisations;
     std::string_view dispatch_prefix;  // dispatch models that this engine uses start so; empty: any
+    bool reads_expert_map = false;     // its layout file is an expert map
 };
 
 std::span<const EngineProfile> engine_profiles();

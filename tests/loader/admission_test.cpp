@@ -7,6 +7,7 @@
 #include "files/error_of.hpp"
 #include "files/temporary_folder.hpp"
 #include "layout_io/dispatch_file.hpp"
+#include "layout_io/expert_map_file.hpp"
 #include "layout_io/layout_file.hpp"
 #include "loader/admission.hpp"
 #include "loader/legal_layout.hpp"
@@ -237,6 +238,28 @@ TEST_CASE("a server that is told another layout, or none, is refused") {
     CHECK(errors_under("s --init-expert-location DIR/other.json") == Codes{"LAYOUT_NOT_LOADED"});
     CHECK(errors_under("s --init-expert-location trivial") == Codes{"LAYOUT_NOT_LOADED"});
     CHECK(errors_under("s --ep-size 4") == Codes{"LAYOUT_NOT_LOADED"});
+}
+
+TEST_CASE("vllm-ascend's map file is read, and must be this layout") {
+    const auto errors_under = [](const std::string& name, const std::string& text) {
+        Deployment deployment;
+        deployment.request.engine = "vllm-ascend";
+        deployment.facts["expert-layers"] = "2";
+        deployment.facts["dispatch"] = "vllm-ascend";
+        deployment.facts.erase("dispatch-algorithm");
+        if (!text.empty()) deployment.folder.write(name, text);
+        const std::string path = (deployment.folder.path() / name).string();
+        read_server_arguments("serve.sh",
+                              "s --additional-config '{\"eplb_config\": {\"expert_map_path\": \"" + path + "\"}}'",
+                              find_engine_profile("vllm-ascend"), deployment.request.facts);
+        return codes(deployment.admit(), Severity::error);
+    };
+    const Layout layout = small_layout();
+    CHECK(errors_under("map.json", encode_expert_map(layout)) == Codes{});
+    CHECK(errors_under("map.txt", encode_expert_map(layout)) == Codes{"LAYOUT_NOT_LOADED"});
+    CHECK(errors_under("map.json", "") == Codes{"LAYOUT_NOT_LOADED"});                     // not there
+    CHECK(errors_under("map.json", encode_layout(layout)) == Codes{"LAYOUT_NOT_LOADED"});  // SGLang's form
+    CHECK(errors_under("map.json", encode_expert_map(trivial_layout({2, 8, 4, 3}))) == Codes{"LAYOUT_NOT_LOADED"});
 }
 
 TEST_CASE("an engine that goes on rebalancing replaces the layout") {

@@ -12,7 +12,9 @@
 #include "core/error.hpp"
 #include "core/layout.hpp"
 #include "dispatch/model.hpp"
+#include "files/output.hpp"
 #include "files/safetensors.hpp"
+#include "layout_io/expert_map_file.hpp"
 #include "layout_io/layout_file.hpp"
 #include "layout_io/manifest.hpp"
 #include "loader/admission.hpp"
@@ -120,6 +122,17 @@ std::tuple<at::Tensor, std::vector<std::int64_t>, std::string> read_layout_op(co
         for (const ExpertId expert : read.file.layout.row(layer)) *cell++ = expert.value;
     }
     return {map, {geometry.experts, geometry.ranks, read.manifest ? 1 : 0}, read.file.sha256};
+}
+
+void write_expert_map_op(const std::string& path, const at::Tensor& map, std::int64_t experts, std::int64_t ranks,
+                         bool force) {
+    OutputSet output(force);
+    output.add(path, encode_expert_map(layout_of(map, experts, ranks)));
+    output.commit();
+}
+
+void require_expert_map_op(const std::string& path, const at::Tensor& map, std::int64_t experts, std::int64_t ranks) {
+    require_expert_map_file(path, layout_of(map, experts, ranks));
 }
 
 // What eplb-load check does, in the server's process: the JSON of its report, a line for every reason of a refusal, and
@@ -256,6 +269,10 @@ TORCH_LIBRARY_FRAGMENT(eplb, library) {
         TORCH_FN(eplb::dispatch_table_op));
     library.def("read_layout(str path, int ranks, bool allow_no_manifest) -> (Tensor, int[], str)",
                 TORCH_FN(eplb::read_layout_op));
+    library.def("write_expert_map(str path, Tensor map, int experts, int ranks, bool force) -> ()",
+                TORCH_FN(eplb::write_expert_map_op));
+    library.def("require_expert_map(str path, Tensor map, int experts, int ranks) -> ()",
+                TORCH_FN(eplb::require_expert_map_op));
     library.def(
         "admit(str layout, str engine, Dict(str, str) facts, str server_args=\"\", str server_args_json=\"\", "
         "str model_config=\"\", str table=\"\", str current=\"\", str expect=\"\", bool allow_no_manifest=False) -> "

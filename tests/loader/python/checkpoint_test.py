@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import tempfile
+import types
 import unittest
 
 import torch
@@ -155,7 +156,8 @@ def from_files(rank, ranks, folder, kind, slots):
     for part in model.model.layers:  # right after loading, before the engine packs the scales
         part.mlp.experts.w2_weight_scale = torch.nn.Parameter(torch.zeros(slots, moe.HIDDEN), requires_grad=False)
     source = RankFile(folder, layout, rank) if kind == "slots" else HfCheckpoint(folder, layout)
-    attestation = install_model(model, layout, rank, ranks, adapter=ADAPTER, source=source)
+    attestation = install_model(model, layout, rank, ranks, adapter=ADAPTER, source=source,
+                                routing=layout.dispatch_table("omni", 1)[rank])
     assert attestation.ok and attestation.source == type(source).__name__
     for part in model.model.layers:
         scale = part.mlp.experts.w2_weight_scale.data
@@ -188,6 +190,33 @@ class Files(Folder):
         other = Layout(torch.arange(EXPERTS).flip(0).repeat(moe.LAYERS, 1), EXPERTS, 1)
         with self.assertRaisesRegex(AdapterError, "written for another layout"):
             RankFile(self.path("slots"), other, 0)
+
+    def test_rank_files_are_of_their_rank_and_hash_to_their_record(self):
+        write_checkpoint(self.path("in"), moe.checkpoint(EXPERTS), 1)
+        moe.write_layout(self.path("x.json"), torch.arange(EXPERTS).repeat(moe.LAYERS, 1))
+        program("slots", self.path("x.json"), "--checkpoint", self.path("in"), "--out", self.path("slots"), "--ranks", "2",
+                "--allow-no-manifest")
+        layout = Layout.linear(moe.LAYERS, EXPERTS, 2, EXPERTS // 2)
+        first, second = (os.path.join(self.path("slots"), f"rank-0000{rank}-of-00002.safetensors") for rank in (0, 1))
+        RankFile(self.path("slots"), layout, 1)
+        with open(second, "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            last = file.read(1)
+            file.seek(-1, os.SEEK_END)
+            file.write(bytes([last[0] ^ 1]))
+        with self.assertRaisesRegex(AdapterError, "rank-00001.*its SHA-256 is .*, eplb-checkpoint.json says"):
+            RankFile(self.path("slots"), layout, 1)
+        os.replace(first, second)
+        with self.assertRaisesRegex(AdapterError, r"written for another rank \(eplb_rank is 0, not 1\)"):
+            RankFile(self.path("slots"), layout, 1)
+        os.replace(second, first)
+        reader = RankFile(self.path("slots"), layout, 0)
+        os.utime(first, (1, 1))
+        with self.assertRaisesRegex(AdapterError, "was replaced since it was hashed"):
+            reader.layer(types.SimpleNamespace(row=0, layer=0, raw=[], names=[], dtypes=lambda: []), types.SimpleNamespace(data={}), [])
+        os.unlink(os.path.join(self.path("slots"), "eplb-checkpoint.json"))
+        with self.assertRaisesRegex(AdapterError, "cannot be read, and without it the bytes of rank-00000"):
+            RankFile(self.path("slots"), layout, 0)
 
     def test_a_packed_scale_is_not_filled_from_a_file(self):
         write_checkpoint(self.path("in"), moe.checkpoint(EXPERTS), 1)

@@ -1,13 +1,17 @@
-"""The example scripts of docs/examples run from their entry points, against stand-ins of the engines' modules: every import,
-call and argument happens, the names of tensors are those of the adapters, and the layout is in force at the end.
+"""The example scripts of docs/examples, run from their entry points against stand-ins of the engines: processes are spawned as the
+engine spawns them, the names of classes, modules and tensors are the engine's, and the layout is in force at the end.
 
 What the stand-ins are is what was read of the engines; that an engine of today is still like them is not shown here.
 """
-import dataclasses
+import contextlib
+import importlib.metadata
 import importlib.util
+import io
 import json
 import os
 import random
+import socket
+import subprocess
 import sys
 import tempfile
 import types
@@ -16,11 +20,17 @@ import unittest
 import torch
 
 import moe
+from checkpoint_test import write_checkpoint
 from eplb_loader import InstallError, Layout, attest
 from ranks import run_ranks
 
-EXAMPLES = os.path.join(os.environ["EPLB_SOURCE_DIR"], "docs", "examples")
-EXPERTS, RANKS, SLOTS, LAYERS, HIDDEN = 8, 4, 3, 2, 6
+SOURCE = os.environ["EPLB_SOURCE_DIR"]
+EXAMPLES = os.path.join(SOURCE, "docs", "examples")
+STAND_INS = os.path.join(SOURCE, "tests", "loader", "python", "stand_ins")
+sys.path.insert(0, STAND_INS)
+import npu_experts  # noqa: E402
+
+EXPERTS, RANKS, SLOTS = 16, 4, 5
 
 
 def module(name, **members):
@@ -38,205 +48,171 @@ def example(name):
     return loaded
 
 
-def value_of(layer, expert, index, shape, dtype):
-    """What tensor `index` of an expert holds after loading: no two experts alike."""
-    generator = torch.Generator().manual_seed(1000 * layer + 10 * expert + index)
-    return torch.randint(0, 100, shape, generator=generator).to(dtype)
-
-
-def sglang_model(layout, rank):
-    """w8a8 on NPU as the engine leaves it: stacked, with the bf16 copies of the scales, router and shared expert beside."""
-    shapes = {"w13_weight": ((HIDDEN, 8), torch.int8), "w2_weight": ((4, HIDDEN), torch.int8),
-              "w13_weight_scale": ((8,), torch.float32), "w13_weight_scale_bf16": ((8,), torch.bfloat16),
-              "w2_weight_scale": ((HIDDEN,), torch.float32), "w2_weight_scale_bf16": ((HIDDEN,), torch.bfloat16)}
-    return model_of(layout, rank, shapes, stacked=True)
-
-
-def vllm_ascend_model(layout, rank):
-    """w8a8 in list mode: one tensor a slot, stacked parameters are gone, the offsets still stacked."""
-    shapes = {"w13_weight_list": ((HIDDEN, 8), torch.int8), "w2_weight_list": ((4, HIDDEN), torch.int8),
-              "w13_weight_scale_fp32_list": ((8,), torch.float32), "w2_weight_scale_list": ((HIDDEN,), torch.float32),
-              "w13_weight_offset": ((8,), torch.float32), "w2_weight_offset": ((HIDDEN,), torch.float32)}
-    return model_of(layout, rank, shapes, stacked=False)
-
-
-def model_of(layout, rank, shapes, stacked):
-    model = torch.nn.Module()
-    model.model = torch.nn.Module()
-    model.model.layers = torch.nn.ModuleList()
-    for layer in range(LAYERS):
-        part, row = torch.nn.Module(), layout.row(layer, rank)
-        part.mlp = torch.nn.Module()
-        part.mlp.gate = torch.nn.Linear(HIDDEN, EXPERTS, bias=False)
-        part.mlp.gate.e_score_correction_bias = torch.nn.Parameter(torch.rand(EXPERTS))
-        part.mlp.shared_experts = torch.nn.Linear(HIDDEN, HIDDEN)
-        part.mlp.experts = torch.nn.Module()
-        torch.manual_seed(layer)
-        torch.nn.init.uniform_(part.mlp.gate.weight)
-        for index, (name, (shape, dtype)) in enumerate(shapes.items()):
-            slots = [value_of(layer, expert, index, shape, dtype) for expert in row]
-            if name.endswith("_list"):
-                setattr(part.mlp.experts, name, slots)
-            else:
-                part.mlp.experts.register_parameter(name, torch.nn.Parameter(torch.stack(slots), requires_grad=False))
-        model.model.layers.append(part)
-    return model
-
-
-def holds(model, layout, rank, name, index):
-    """Whether every slot of a tensor holds its expert."""
-    return all(torch.equal(getattr(part.mlp.experts, name)[slot], value_of(layer, expert, index, other.shape, other.dtype))
-               for layer, part in enumerate(model.model.layers)
-               for slot, expert in enumerate(layout.row(layer, rank))
-               for other in [getattr(part.mlp.experts, name)[slot]])
-
-
-def environment(folder, adapter, facts, **more):
-    os.environ.update(EPLB_LAYOUT=os.path.join(folder, "layout.json"), EPLB_ADAPTER=adapter, EPLB_MODEL_CONFIG=folder,
-                      EPLB_FACTS=json.dumps(facts), **more)
-
-
-@dataclasses.dataclass
-class ServerArgs:
-    """Some of SGLang's arguments, as its dataclass names them."""
-    model_path: str = "MODEL"
-    ep_size: int = RANKS
-    tp_size: int = RANKS
-    nnodes: int = 1
-    quantization: str = "w8a8"
-    moe_a2a_backend: str = "deepep"
-    ep_num_redundant_experts: int = RANKS * SLOTS - EXPERTS
-    ep_dispatch_algorithm: str = "static"
-    enable_eplb: bool = False
-    disaggregation_mode: str = "prefill"
-    init_expert_location: str = "trivial"
-    disable_shared_experts_fusion: bool = False
-    mem_fraction_static: float = 0.8
-
-
-@dataclasses.dataclass
-class Metadata:
-    physical_to_logical_map: torch.Tensor
-    logical_to_rank_dispatch_physical_map: torch.Tensor
-
-
-def start_sglang(rank, ranks, folder, fault):
-    layout = Layout.load(os.path.join(folder, "layout.json"), ranks)
-    metadata = Metadata(layout.map.to(torch.int64), torch.zeros(LAYERS, EXPERTS, dtype=torch.int64))
-    address = metadata.logical_to_rank_dispatch_physical_map.data_ptr()
-
-    class ModelRunner:
-        def __init__(self, server_args):
-            self.server_args = server_args
-
-        def load_model(self):
-            self.model = sglang_model(layout, rank)
-            if fault == "weights" and rank == 2:
-                self.model.model.layers[1].mlp.experts.w13_weight_scale_bf16.data[0] += 1
-            if fault == "map" and rank == 1:
-                metadata.physical_to_logical_map = metadata.physical_to_logical_map.roll(1, 0)
-            return "loaded"
-
-    runners = []
-
-    def run_server(server_args):
-        runners.append(ModelRunner(server_args))
-        assert runners[0].load_model() == "loaded"
-
-    def prepare_server_args(argv):
-        location = argv[argv.index("--init-expert-location") + 1]
-        return ServerArgs(init_expert_location=location, ep_size=5 if fault == "arguments" else RANKS)
-
-    group = types.SimpleNamespace(cpu_group=torch.distributed.group.WORLD)
-    module("sglang.launch_server", run_server=run_server)
-    module("sglang.srt.distributed", get_moe_expert_parallel_rank=lambda: rank,
-           get_moe_expert_parallel_world_size=lambda: ranks, get_world_group=lambda: group)
-    module("sglang.srt.eplb.expert_location", get_global_expert_location_metadata=lambda: metadata)
-    module("sglang.srt.model_executor.model_runner", ModelRunner=ModelRunner)
-    module("sglang.srt.server_args", prepare_server_args=prepare_server_args)
-    environment(folder, "sglang-npu-w8a8", {"dispatch": "omni", "nodes": 1, "shared_fusion": False})
-    sys.argv = ["x", "--model-path", "MODEL", "--init-expert-location", os.environ["EPLB_LAYOUT"]]
-    try:
-        example("sglang_static_layout").main()
-    except InstallError as error:
-        assert not attest(runners[0].model).ok
-        assert not metadata.logical_to_rank_dispatch_physical_map.any(), "the table was replaced although nothing is in force"
-        return str(error)
-    own = metadata.logical_to_rank_dispatch_physical_map
-    assert attest(runners[0].model).ok and own.data_ptr() == address
-    assert torch.equal(own.to(torch.int32), layout.dispatch_table("omni", 1)[rank])
-    return "in force"
-
-
-def start_vllm_ascend(rank, ranks, folder, fault):
-    layout = Layout.load(os.path.join(folder, "layout.json"), ranks)
-    linear = Layout.linear(LAYERS, EXPERTS, ranks, SLOTS)
-
-    class NPUModelRunner:
-        def load_model(self):
-            self.model = vllm_ascend_model(layout if fault == "engine loads by the map" else linear, rank)
-
-    group = types.SimpleNamespace(rank_in_group=rank, world_size=ranks, device_group=torch.distributed.group.WORLD)
-    module("vllm.distributed", get_ep_group=lambda: group)
-    module("vllm_ascend.worker.model_runner_v1", NPUModelRunner=NPUModelRunner)
-    environment(folder, "vllm-ascend-w8a8-list",
-                {"role": "decode" if fault == "role" and rank == 3 else "prefill", "quant": "w8a8", "dispatch": "vllm-ascend",
-                 "shared_fusion": False}, EPLB_SERVER_ARGS=os.path.join(folder, "serve.sh"))
-    example("vllm_ascend_static_layout").register()
-    runner = NPUModelRunner()
-    try:
-        runner.load_model()
-    except InstallError as error:
-        assert not attest(runner.model).ok
-        return str(error)
-    assert attest(runner.model).ok
-    for index, name in enumerate(["w13_weight_list", "w2_weight_list", "w13_weight_scale_fp32_list",
-                                  "w2_weight_scale_list", "w13_weight_offset", "w2_weight_offset"]):
-        assert holds(runner.model, layout, rank, name, index), name
-    return "in force"
-
-
 class Examples(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
-        rows = moe.random_rows(LAYERS, EXPERTS, RANKS, SLOTS, random.Random(3))
-        layout = Layout(rows, EXPERTS, RANKS)
-        path = os.path.join(self.folder, "layout.json")
+        rows = moe.random_rows(moe.LAYERS, EXPERTS, RANKS, SLOTS, random.Random(3))
+        self.layout = Layout(rows, EXPERTS, RANKS)
+        path = self.path("layout.json")
         moe.write_layout(path, rows)
-        moe.write_manifest(path, layout, "prefill")
-        with open(os.path.join(self.folder, "config.json"), "w") as file:
-            json.dump({"model_type": "qwen3_moe", "num_hidden_layers": LAYERS, "num_experts": EXPERTS,
-                       "n_shared_experts": 1}, file)
-        with open(os.path.join(self.folder, "serve.sh"), "w") as file:
-            file.write("vllm serve MODEL --tensor-parallel-size 4 --enable-expert-parallel --additional-config "
-                       f"'{{\"eplb_config\": {{\"num_redundant_experts\": {RANKS * SLOTS - EXPERTS}, \"dynamic_eplb\": false}}}}'")
+        moe.write_manifest(path, self.layout, "prefill")
+        write_checkpoint(self.path("MODEL"), moe.checkpoint(EXPERTS), 1)
 
-    def all_say(self, function, fault, pattern):
-        for answer in run_ranks(RANKS, function, self.folder, fault):
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+
+class SGLang(Examples):
+    def start(self, fault="", command=None, **environment):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        facts = {"dispatch": "omni", "nodes": 1, "quant": "w8a8", "shared_fusion": False}
+        script = command or [os.path.join(EXAMPLES, "sglang_static_layout.py")]
+        result = subprocess.run(
+            [sys.executable, "-B", *script, "--model-path", self.path("MODEL"), "--ep-size", str(RANKS), "--host", "127.0.0.1",
+             "--port", str(port), "--init-expert-location", self.path("layout.json")],
+            capture_output=True, text=True, timeout=200,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([STAND_INS, os.environ["PYTHONPATH"]]),
+                 "EPLB_LAYOUT": self.path("layout.json"), "EPLB_ADAPTER": "sglang-npu-w8a8", "EPLB_MODEL": self.path("MODEL"),
+                 "EPLB_FACTS": json.dumps(facts), "STAND_IN_STORE": self.path(f"store{fault}"), "STAND_IN_FAULT": fault,
+                 "STAND_IN_REDUNDANT": str(RANKS * SLOTS - EXPERTS), **environment})
+        return result.returncode, result.stdout, result.stderr
+
+    def test_every_spawned_rank_says_what_it_did(self):
+        code, output, errors = self.start(STAND_IN_DRAFT="1")
+        self.assertEqual(code, 0, errors)
+        for rank in range(RANKS):
+            for said in ("is admitted, map hash", "the engine followed the layout", "in force, 15 slots and the routing verified"):
+                self.assertIn(f"eplb rank {rank} of {RANKS}:", output)
+                self.assertRegex(output, f"eplb rank {rank} of {RANKS}: .*{said}")
+        self.assertIn(f"the layout is in force on all {RANKS} ranks of this host", output)
+        self.assertIn("serving", output)
+
+    def test_faults_end_the_start(self):
+        for fault, pattern in (("weights", "rank 2: layer 1, experts.w13_weight_scale_bf16, slot 0: its bytes are not those of expert"),
+                               ("map", "rank 1: the engine holds another map"),
+                               ("ignores", "the engine did not load this layout")):
+            with self.subTest(fault):
+                code, output, errors = self.start(fault)
+                self.assertNotEqual(code, 0)
+                self.assertRegex(errors, pattern)
+                self.assertNotIn("serving", output)
+                self.assertNotIn("in force, ", output)
+
+    def test_a_server_that_never_runs_the_hooks_is_stopped(self):
+        # isolated mode runs no sitecustomize of PYTHONPATH: as if the engine dropped the environment
+        with open(self.path("launch.py"), "w") as file:
+            file.write(f"import sys; sys.path.insert(0, {EXAMPLES!r})\nimport sglang_static_layout as it\n"
+                       f"sys.exit(it.main(sys.argv[1:], (sys.executable, '-I', {self.path('server.py')!r})))\n")
+        with open(self.path("server.py"), "w") as file:
+            file.write("import socket, sys, time\nport = int(sys.argv[sys.argv.index('--port') + 1])\n"
+                       "with socket.create_server(('127.0.0.1', port)):\n    time.sleep(60)\n")
+        code, output, errors = self.start(command=[self.path("launch.py")])
+        self.assertEqual(code, 1)
+        self.assertIn("the layout is in force on 0 of 4 ranks of this host: the hooks did not run; stopped", errors)
+
+
+def start_vllm_ascend(rank, ranks, folder, version, fault):
+    """One worker: `version` decides where the experts are and whether the engine loads weights by the file."""
+    layout = Layout.load(os.path.join(folder, "layout.json"), ranks)
+    tensors = npu_experts.checkpoint_of(os.path.join(folder, "MODEL"))
+    modules = ("experts",) if version < "0.23" else ("experts", "routed_experts")
+    follows = version < "0.24"
+    form = "vllm-ascend-list" if fault == "list mode" else "vllm-ascend"
+    map_path = os.path.join(folder, "expert_map.json")
+    with open(map_path, encoding="utf-8") as file:  # as expert_file_to_tensor reads it
+        read = json.load(file)
+    placement = torch.tensor([[device["device_expert"] for device in layer["device_list"]] for layer in read["layer_list"]])
+    table = layout.dispatch_table("vllm-ascend", 1, tensor_parallel=4)[rank]  # as serve.sh says
+
+    class DefaultModelLoader:
+        def load_weights(self, model, model_config):
+            model.load_weights(tensors.items())
+
+    class NPUModelRunner:
+        def load_model(self):
+            model = self.model = npu_experts.Model(layout.layers, layout.experts, layout.slots, modules)
+            linear = Layout.linear(layout.layers, layout.experts, ranks, layout.slots)
+            model.rows = placement[:, rank].tolist() if follows else [linear.row(row, rank) for row in range(layout.layers)]
+            if fault == "half" and rank == 3:
+                model.rows = [linear.row(row, rank) for row in range(layout.layers)] if follows else placement[:, rank].tolist()
+            DefaultModelLoader().load_weights(model, None)
+            for layer, part in enumerate(model.model.layers):
+                experts = part.routed()
+                npu_experts.process_weights_after_loading(experts, form)
+                experts.register_buffer("log2phy", table[layer].clone())
+                experts.register_buffer("moe_load", torch.zeros(layout.slots, dtype=torch.int64))
+                experts.register_buffer("_expert_map", torch.full((layout.experts,), -1))
+                experts.global_expert_map = torch.zeros(ranks, layout.experts)
+                experts.expert_map_manager = types.SimpleNamespace(_expert_map=torch.zeros(ranks * layout.slots))
+                if fault == "log2phy" and rank == 1 and layer == 2:
+                    experts.log2phy[3] = experts.log2phy[4]
+
+    group = types.SimpleNamespace(rank_in_group=rank, world_size=ranks, cpu_group=torch.distributed.group.WORLD)
+    module("vllm.distributed", get_ep_group=lambda: group)
+    module("vllm.model_executor.model_loader.default_loader", DefaultModelLoader=DefaultModelLoader)
+    module("vllm_ascend.worker.model_runner_v1", NPUModelRunner=NPUModelRunner)
+    importlib.metadata.version = lambda name: {"vllm-ascend": version}[name]
+    facts = {"role": "decode" if fault == "role" and rank == 3 else "prefill", "quant": "w8a8", "dispatch": "vllm-ascend",
+             "shared_fusion": False, "ranks": ranks, "nodes": 1}
+    os.environ.update(EPLB_LAYOUT=os.path.join(folder, "layout.json"), EPLB_ADAPTER=form.replace("vllm-ascend", "vllm-ascend-w8a8"),
+                      EPLB_MODEL=os.path.join(folder, "MODEL"), EPLB_FACTS=json.dumps(facts),
+                      EPLB_SERVER_ARGS=os.path.join(folder, "serve.sh"))
+    example("vllm_ascend_static_layout").register()
+    runner = NPUModelRunner()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            runner.load_model()
+    except (InstallError, ValueError) as error:
+        assert not hasattr(runner, "model") or not attest(runner.model).ok
+        return str(error)
+    assert attest(runner.model).ok
+    assert npu_experts.is_right(runner.model, layout, rank, tensors, modules, form)
+    wrong = sum(layout.row(layer)[slot] != expert for layer, part in enumerate(runner.model.model.layers)
+                for expert, slot in enumerate(part.routed().log2phy.tolist()))
+    assert wrong == 0, f"{wrong} wrong routing entries"
+    return f"in force, found {attest(runner.model).found}"
+
+
+class VllmAscend(Examples):
+    def setUp(self):
+        super().setUp()
+        eplb = {"expert_map_path": self.path("expert_map.json"), "num_redundant_experts": RANKS * SLOTS - EXPERTS,
+                "dynamic_eplb": False}
+        example("vllm_ascend_static_layout").main(self.path("layout.json"), self.path("expert_map.json"))
+        with open(self.path("serve.sh"), "w") as file:
+            file.write("vllm serve MODEL --tensor-parallel-size 4 --enable-expert-parallel --additional-config "
+                       f"'{json.dumps({'eplb_config': eplb})}'")
+
+    def all_say(self, version, fault, pattern):
+        for answer in run_ranks(RANKS, start_vllm_ascend, self.folder, version, fault):
             self.assertRegex(answer, pattern)
 
-    def test_sglang(self):
-        self.all_say(start_sglang, None, "^in force$")
+    def test_every_period(self):
+        for version, found in (("0.13.0", "layout"), ("0.22.1", "layout"), ("0.23.0rc1", "layout"), ("0.23.1", "layout"),
+                               ("0.24.0rc1", "current"), ("0.25.0", "current")):
+            with self.subTest(version):
+                self.all_say(version, None, f"^in force, found {found}$")
 
-    def test_sglang_that_left_a_scale_behind(self):
-        self.all_say(start_sglang, "weights", "w13_weight_scale_bf16: expert .* the engine did not load this layout")
+    def test_one_tensor_a_slot(self):
+        self.all_say("0.24.0", "list mode", "^in force, found current$")
 
-    def test_sglang_that_holds_another_map_on_one_rank(self):
-        self.all_say(start_sglang, "map", "rank 1: the engine holds another map")
+    def test_a_version_of_no_known_period(self):
+        for version in ("0.12.0", "0.25.1"):
+            self.all_say(version, None, f"vllm-ascend {version} is of no period that is known")
 
-    def test_sglang_with_another_ep_size(self):
-        self.all_say(start_sglang, "arguments", "RANKS_DIFFER")
+    def test_an_engine_that_half_obeys(self):
+        for version in ("0.22.1", "0.24.0"):
+            self.all_say(version, "half", "the slots hold neither the layout nor what they held before")
 
-    def test_vllm_ascend(self):
-        self.all_say(start_vllm_ascend, None, "^in force$")
+    def test_a_routing_entry_of_the_engine_that_is_wrong(self):
+        self.all_say("0.23.0", "log2phy", r"rank 1: layer 2: expert 3 is routed to slot \d+, which holds expert 4")
 
-    def test_vllm_ascend_that_loads_by_the_map_itself(self):
-        self.all_say(start_vllm_ascend, "engine loads by the map", "the slots do not hold the layout they are said to hold")
-
-    def test_vllm_ascend_with_another_role_on_one_rank(self):
-        self.all_say(start_vllm_ascend, "role", "rank 3: .*ROLE_MISMATCH")
+    def test_another_role_on_one_rank(self):
+        self.all_say("0.24.0", "role", "rank 3: .*ROLE_MISMATCH")
 
 
 if __name__ == "__main__":

@@ -8,10 +8,15 @@ import moe
 from eplb_loader import Layout, attest, install_model, verify_model
 from ranks import run_ranks
 
+W13, W2 = ("gate_proj", "up_proj"), ("down_proj",)
 GENERIC = {"name": "test", "block": r"model\.layers\.(?P<layer>\d+)\.mlp", "stay": ["gate.*"],
            "move": {f"experts.{name}": {} for name in ("w13_weight", "w13_weight_scale", "w13_weight_offset", "w2_weight",
-                                                       "w2_weight_scale", "w2_weight_offset")}}
-LISTED = {**GENERIC, "move": {name + "_list": {"list": True} for name in GENERIC["move"]}}
+                                                       "w2_weight_scale", "w2_weight_offset")},
+           "checkpoint": {f"experts.{fused}_{kind}": {"parts": [f"{part}.{kind}" for part in parts], "pack_float_bits": True}
+                          for fused, parts in (("w13", W13), ("w2", W2))
+                          for kind in ("weight", "weight_scale", "weight_offset")}}
+LISTED = {**GENERIC, **{key: {name + "_list": ({"list": True} if key == "move" else recipe)
+                              for name, recipe in GENERIC[key].items()} for key in ("move", "checkpoint")}}
 
 
 def same_bits(a, b):
@@ -45,8 +50,9 @@ def check_layouts(rank, ranks, experts, redundancies, nodes):
         for _ in range(2):
             layout = moe.admitted(Layout(moe.random_rows(moe.LAYERS, experts, ranks, slots, generator), experts, ranks))
             addresses = [tensor.data_ptr() for tensor in model.parameters()]
+            table = layout.dispatch_table("sglang-c", nodes)
             attestation = install_model(model, layout, rank, ranks, adapter=LISTED if index % 2 else GENERIC, nodes=nodes,
-                                        table=layout.dispatch_table("sglang-c", nodes))
+                                        table=table, routing=table[rank], witness=moe.KnownExperts(tensors))
             assert attestation.ok and attest(model).ok and attestation.slots_verified == moe.LAYERS * slots
             assert addresses == [tensor.data_ptr() for tensor in model.parameters()]
             assert verify_model(model).ok

@@ -12,7 +12,7 @@ import tempfile
 import torch
 import torch.distributed as dist
 
-from eplb_loader import Layout, admit
+from eplb_loader import HfCheckpoint, Layout, admit
 
 VOCABULARY, HIDDEN, INTERMEDIATE, TOP_K, LAYERS = 37, 24, 10, 4, 3
 
@@ -37,6 +37,19 @@ def checkpoint(experts, seed=1):
                 tensors[f"{one}{name}.weight_scale"] = (rand(rows) + 1) / 64
                 tensors[f"{one}{name}.weight_offset"] = int8(rows)
     return tensors
+
+
+class KnownExperts:
+    """A checkpoint in memory: a source of experts, and a witness."""
+
+    def __init__(self, tensors):
+        self.tensors, self.folder = tensors, "in memory"
+
+    def read(self, layer, suffix, experts):
+        return [self.tensors[f"model.layers.{layer}.mlp.experts.{expert}.{suffix}"] for expert in experts]
+
+    def layer(self, tensors, adapter, wanted):
+        return HfCheckpoint.layer(self, tensors, adapter, wanted)
 
 
 def packed(scale):

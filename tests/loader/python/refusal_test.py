@@ -30,6 +30,12 @@ def bytes_of(model):
     return [tensor.clone() for tensor in model.parameters()]
 
 
+def install(model, layout, rank, ranks, **arguments):
+    """With a witness for the slots, and the routing that belongs to the layout."""
+    return install_model(model, layout, rank, ranks, adapter=GENERIC, witness=moe.KnownExperts(moe.checkpoint(EXPERTS)),
+                         routing=layout.dispatch_table("omni", 1)[rank], **arguments)
+
+
 def refused(model, **arguments):
     """The reason, after checking that nothing serves."""
     try:
@@ -81,7 +87,7 @@ class Undeclared(unittest.TestCase):
         layout, model = layout_of(1, 1, EXPERTS), model_of(0, 1, EXPERTS)
         experts = model.model.layers[0].mlp.experts
         experts.alias = experts.w2_weight_scale.view(torch.float64)  # as engines view packed weights
-        self.assertTrue(install_model(model, layout, 0, 1, adapter=GENERIC).ok)
+        self.assertTrue(install(model, layout, 0, 1).ok)
 
     def test_a_tensor_that_is_missing_or_has_another_shape(self):
         self.assertIn("has no tensor experts.made_up", on_one_rank({**GENERIC, "move": {**GENERIC["move"], "experts.made_up": {}}}))
@@ -166,7 +172,7 @@ def corrupted_while_writing(rank, ranks):
 
 def corrupted_after_install(rank, ranks):
     model = model_of(rank)
-    assert install_model(model, layout_of(1), rank, ranks, adapter=GENERIC).ok
+    assert install(model, layout_of(1), rank, ranks).ok
     assert verify_model(model).ok
     if rank == 1:
         model.model.layers[2].mlp.experts.w2_weight_scale.data[4, 0] ^= 1 << 40
@@ -179,7 +185,7 @@ def corrupted_after_install(rank, ranks):
 
 def gate_changed_after_install(rank, ranks):
     model = model_of(rank)
-    assert install_model(model, layout_of(1), rank, ranks, adapter=GENERIC).ok
+    assert install(model, layout_of(1), rank, ranks).ok
     if rank == 0:
         model.model.layers[0].mlp.gate.weight.data[0, 0] += 1
     try:
@@ -238,7 +244,7 @@ def loaded_by_the_engine(rank, ranks, wrong):
     model = moe.Model(tensors, EXPERTS, ranks, SLOTS)
     model.fill(tensors, layout_of(2) if wrong and rank == 3 else layout, rank)
     if not wrong:
-        attestation = install_model(model, layout, rank, ranks, adapter=GENERIC, source="loaded")
+        attestation = install(model, layout, rank, ranks, source="loaded")
         return attestation.ok and verify_model(model).ok
     return refused(model, layout=layout, rank=rank, ranks=ranks, adapter=GENERIC, source="loaded")
 

@@ -6,10 +6,15 @@
     move        {name under the block: {"list": true, "private_format": true, "optional": true, "axis": 0, "flat": true}};
                 flat: one axis that holds the slots one after the other
     stay        names under the block that have one row an expert and do not move (shell patterns)
+    live        names under the block whose contents change while the server runs, such as counters (shell patterns)
+    routing     name under the block (a shell pattern) of the one tensor that the engine routes by: physical slots [E], or
+                candidates [E, n] with -1
     trailing    slots of fused shared experts behind the S slots of a rank; they do not move
     load_time_only  why this scheme can be verified and not moved after loading; absent where it can be moved
     checkpoint  {name under the block: {"parts": suffixes of an expert's checkpoint tensors, joined along the first axis,
-                "transpose": true}}; what a reader needs
+                "transpose": true, "pack_float_bits": true}}: what a reader needs, and what a witness compares with;
+                pack_float_bits: once the engine has widened them to int64, the bits of float32
+    loaded      the same for the tensors of an engine that has loaded the weights and will still process them; default: checkpoint
 """
 import fnmatch
 import json
@@ -19,10 +24,12 @@ import re
 import torch
 
 from .library import ops
+from .memory import Places, as_list, tensors_of
+from .periods import period_of
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "adapters")
-_KEYS = {"name", "engine", "quantisation", "summary", "block", "rows", "move", "stay", "trailing", "load_time_only",
-         "checkpoint"}
+_KEYS = {"name", "engine", "quantisation", "summary", "block", "rows", "move", "stay", "live", "routing", "trailing",
+         "load_time_only", "checkpoint", "loaded"}
 _OPTIONS = {"list", "private_format", "optional", "axis", "flat"}
 
 
@@ -37,8 +44,9 @@ def adapter_names():
 class LayerTensors:
     """The tensors of one MoE layer that move, and digests of those that do not."""
 
-    def __init__(self, layer, row, names, tensors, raw, fixed, slots):
+    def __init__(self, layer, row, names, tensors, raw, fixed, routing, slots):
         self.layer, self.row, self.slots = layer, row, slots  # model layer, layout row, S
+        self.routing = routing  # the tensor that the engine routes by, or None
         self.names, self.raw = names, raw
         self.parts = [len(family) for family in tensors]
         self.tensors = [tensor for family in tensors for tensor in family]
@@ -48,10 +56,24 @@ class LayerTensors:
         """SHA-256 of every slot, int64 [names, S, 4]."""
         return ops().slot_digests(self.names, self.parts, self.tensors, self.slots, self.raw)
 
-    def digests_of(self, experts):
-        """The same of expert tensors, a list of S per name."""
-        flat = [tensor for family in experts for tensor in family]
-        return ops().slot_digests(self.names, [self.slots] * len(self.names), flat, self.slots, [])
+    def digests_of(self, names, experts):
+        """The same of expert tensors, a list of one tensor an expert per name."""
+        count = len(experts[0])
+        if count == 1:  # one tensor is a stack to the operator
+            experts = [[family[0].unsqueeze(0)] for family in experts]
+        flat = [tensor.contiguous() for family in experts for tensor in family]
+        return ops().slot_digests(names, [count] * len(names), flat, count, [])
+
+    def addresses(self):
+        return [tensor.data_ptr() for tensor in self.tensors]
+
+    def dtypes(self):
+        return [slots[0].dtype for slots in self.views()]
+
+    def forms(self):
+        """Name, type and shapes of the slots, which all ranks must have in common before they exchange any."""
+        return [(name, sorted({(str(slot.dtype), tuple(slot.shape)) for slot in slots}))
+                for name, slots in zip(self.names, self.views())]
 
     def fixed_digests(self):
         if not self.fixed:
@@ -85,30 +107,50 @@ class Adapter:
                 raise AdapterError(f"adapter {data['name']}: {name}: unknown option {sorted(set(options) - _OPTIONS)[0]}")
         if data.get("rows", "model-layers") not in ("model-layers", "moe-layers"):
             raise AdapterError(f"adapter {data['name']}: rows is model-layers or moe-layers")
-        self.data, self.name, self.engine = data, data["name"], data.get("engine", "generic")
+        self.data, self.name, self.engine = dict(data), data["name"], data.get("engine", "generic")
+        for key in ("stay", "live"):
+            self.data.setdefault(key, [])
         self.block = re.compile(data["block"])
 
     @classmethod
     def load(cls, adapter):
-        """A name of the table, the path of a JSON file, a dictionary, or an Adapter."""
+        """A name of the table, with the version of an engine that has changed over time (vllm-ascend-w8a8@0.23.0); the path of a
+        JSON file, a dictionary, or an Adapter."""
         if isinstance(adapter, Adapter):
             return adapter
         if isinstance(adapter, dict):
             return cls(adapter)
-        path = adapter if str(adapter).endswith(".json") else os.path.join(_FOLDER, f"{adapter}.json")
+        if str(adapter).endswith(".json"):
+            return cls(_read(adapter))
+        name, _, version = str(adapter).partition("@")
+        path = os.path.join(_FOLDER, f"{name}.json")
         if not os.path.exists(path):
-            raise AdapterError(f"adapter '{adapter}' is not one of {', '.join(adapter_names())}, nor a .json file")
-        with open(path, encoding="utf-8") as file:
-            return cls(json.load(file, object_pairs_hook=_no_duplicates))
+            raise AdapterError(f"adapter '{name}' is not one of {', '.join(adapter_names())}, nor a .json file")
+        data = _read(path)
+        try:
+            period = period_of(data.get("engine", "generic"), version)
+        except ValueError as error:
+            raise AdapterError(f"adapter {adapter}: {error}") from error
+        return cls(_at_modules(data, period.modules) if period else data)
+
+    def as_loaded(self):
+        """The adapter of the same layers before the engine processes the weights."""
+        recipes = self.data.get("loaded", self.data.get("checkpoint", {}))
+        if not recipes:
+            raise AdapterError(f"adapter {self.name} does not say of which checkpoint tensors its own are made")
+        kept = {key: value for key, value in self.data.items() if key not in ("load_time_only", "routing", "move", "loaded")}
+        return Adapter({**kept, "move": {name: {"optional": True} for name in recipes}, "checkpoint": recipes})
 
     def layers(self, model, layout, draft_layers="refuse", verify_only=False):
         """LayerTensors of every MoE layer of `model`, ascending. Raises AdapterError before anything is written."""
         if "load_time_only" in self.data and not verify_only:
             raise AdapterError(f"adapter {self.name}: {self.data['load_time_only']}")
         blocks = {}
-        for name, module in model.named_modules():
+        modules = dict(model.named_modules())
+        known = frozenset(id(module) for module in modules.values())
+        for name, module in modules.items():
             match = self.block.fullmatch(name)
-            if match and self._moves_any(module):
+            if match and self._moves_any(module, known):
                 layer = int(match["layer"])
                 if layer in blocks:
                     raise AdapterError(f"modules {blocks[layer][0]} and {name} are both layer {layer}")
@@ -124,20 +166,20 @@ class Adapter:
                     continue
                 raise AdapterError(f"{blocks[layer][0]}: the layout has {layout.layers} rows, none for layer {layer}; "
                                    "draft_layers='trivial' leaves draft layers as the engine filled them")
-            layers.append(self._layer(*blocks[layer], layer, row, layout))
+            layers.append(self._layer(*blocks[layer], known, layer, row, layout))
         if not layers:
             raise AdapterError(f"adapter {self.name}: every layer with experts lies behind the layout's "
                                f"{layout.layers} rows")
         return layers
 
-    def _moves_any(self, module):
-        tensors = tensors_of(module)
+    def _moves_any(self, module, known):
+        tensors = tensors_of(module, known)
         return any(name in tensors for name in self.data["move"])
 
-    def _layer(self, block, module, layer, row, layout):
-        tensors = tensors_of(module)
+    def _layer(self, block, module, known, layer, row, layout):
+        tensors = tensors_of(module, known)
         trailing = int(self.data.get("trailing", 0))
-        names, families, raw, moved = [], [], [], set()
+        names, families, raw, moved = [], [], [], Places()
         for name, options in self.data["move"].items():
             if name not in tensors:
                 if options.get("optional"):
@@ -152,23 +194,49 @@ class Adapter:
                 family = list(family[:layout.slots])
             if options.get("private_format"):
                 raw.append(name)
-            places = {place_of(tensor) for tensor in family}
-            if places <= moved:
+            if all(tensor in moved for tensor in family):
                 continue  # a second name of tensors that already move
-            moved |= places
+            for tensor in family:
+                moved.add(tensor)
             names.append(name)
             families.append([tensor.detach() for tensor in family])
         fixed = {}
         for name, value in tensors.items():
             if name in self.data["move"]:
                 continue
-            for index, tensor in enumerate([value] if isinstance(value, torch.Tensor) else value):
-                shown = name if isinstance(value, torch.Tensor) else f"{name}[{index}]"
-                if place_of(tensor) not in moved and tensor.numel() > 0:
-                    fixed[shown] = tensor
-            if not any(fnmatch.fnmatchcase(name, pattern) for pattern in self.data.get("stay", [])):
-                self._refuse_slot_axis(f"{block}.{name}", value, moved, layout, trailing)
-        return LayerTensors(layer, row, names, families, raw, fixed, layout.slots)
+            declared = self._declares("stay", name)
+            if not declared and not self._declares("live", name):
+                self._refuse_expert_shape(f"{block}.{name}", value, moved, layout, trailing)
+            if self._declares("live", name) or not (declared or self._is_own(module, name)):
+                continue
+            for index, tensor in enumerate(as_list(value)):
+                if tensor not in moved and tensor.numel() > 0:
+                    fixed[name if isinstance(value, torch.Tensor) else f"{name}[{index}]"] = tensor
+        return LayerTensors(layer, row, names, families, raw, fixed, self._routing(block, tensors), layout.slots)
+
+    def _routing(self, block, tensors):
+        pattern = self.data.get("routing")
+        if pattern is None:
+            return None
+        found = {name: tensor for name, tensor in tensors.items()
+                 if isinstance(tensor, torch.Tensor) and fnmatch.fnmatchcase(name, pattern)}
+        if len({(tensor.device, tensor.data_ptr()) for tensor in found.values()}) != 1:
+            raise AdapterError(f"{block}: {', '.join(found) or 'no tensor'} is called {pattern}, where adapter {self.name} looks for "
+                               "the one tensor that the engine routes by")
+        return next(iter(found.values()))
+
+    def _declares(self, key, name):
+        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.data[key])
+
+    @staticmethod
+    def _is_own(module, name):
+        """Whether a module holds the tensor itself: what lies in helper objects is often scratch memory."""
+        *path, _ = name.split(".")
+        for part in path:
+            module = getattr(module, "_modules", {}).get(part)
+            if module is None:
+                return False
+        return True
 
     def _stacked(self, name, tensor, options, slots, trailing):
         if tensor.dim() == 0:
@@ -185,20 +253,23 @@ class Adapter:
             raise AdapterError(f"{name}: a private format with fused shared experts can only be filled at load time")
         return [tensor.narrow(0, 0, slots) if trailing else tensor]
 
-    def _refuse_slot_axis(self, name, value, moved, layout, trailing):
+    def _refuse_expert_shape(self, name, value, moved, layout, trailing):
+        """Refuses memory that may hold a part of every slot: as many tensors, or entries along any axis, as there are slots,
+        experts or physical slots; or one axis that the slots divide."""
+        meanings = {layout.slots: "slots of a rank", layout.slots + trailing: "slots of a rank",
+                    layout.ranks * layout.slots: "physical slots", layout.experts: "experts"}
         if not isinstance(value, torch.Tensor):
-            if len(value) in (layout.slots, layout.slots + trailing) and not {place_of(item) for item in value} <= moved:
+            if len(value) in meanings and not all(item in moved for item in value):
                 raise AdapterError(_undeclared(name, f"is a list of {len(value)} tensors", self.name))
-            return
-        if place_of(value) in moved or value.dim() == 0:
-            return
-        extent = value.shape[0]
-        physical = layout.ranks * layout.slots
-        if extent in (layout.slots, layout.slots + trailing, layout.experts, physical):
-            meaning = {physical: "physical slots", layout.experts: "experts"}.get(extent, "slots of a rank")
-            raise AdapterError(_undeclared(name, f"has {extent} rows, as many as {meaning}", self.name))
-        if value.dim() == 1 and value.dtype == torch.int64 and extent % layout.slots == 0:
-            raise AdapterError(_undeclared(name, f"looks like packed scales of {layout.slots} slots", self.name))
+        for tensor in as_list(value):
+            if tensor.numel() == 0 or tensor in moved:
+                continue
+            for axis, extent in enumerate(tensor.shape):
+                if extent in meanings and (extent > 1 or axis == 0):
+                    rows = "rows" if axis == 0 else f"entries along axis {axis}"
+                    raise AdapterError(_undeclared(name, f"has {extent} {rows}, as many as {meanings[extent]}", self.name))
+            if tensor.dim() == 1 and layout.slots > 1 and tensor.shape[0] % layout.slots == 0:
+                raise AdapterError(_undeclared(name, f"looks like packed scales of {layout.slots} slots", self.name))
 
 
 def _undeclared(name, what, adapter):
@@ -213,28 +284,13 @@ def _no_duplicates(pairs):
     return dict(pairs)
 
 
-def place_of(tensor):
-    """Where a tensor's first element lies: equal for two names of one memory."""
-    return tensor.device, tensor.data_ptr()
+def _read(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file, object_pairs_hook=_no_duplicates)
 
 
-def tensors_of(module):
-    """Every tensor under a module by dotted name: parameters, buffers, and attributes that are tensors or lists of
-    tensors (engines keep both kinds outside the registries)."""
-    found = {}
-    for prefix, part in module.named_modules():
-        dot = prefix + "." if prefix else ""
-        for registry in (part._parameters, part._buffers):
-            found.update((dot + name, tensor) for name, tensor in registry.items() if tensor is not None)
-        for name, value in vars(part).items():
-            if isinstance(value, torch.Tensor):
-                found.setdefault(dot + name, value)
-            elif isinstance(value, (list, tuple)) and value and all(isinstance(item, torch.Tensor) for item in value):
-                found.setdefault(dot + name, list(value))
-        for name, child in part._modules.items():
-            if isinstance(child, torch.nn.ParameterList):
-                found[dot + name] = list(child)
-    for name in [name for name, value in found.items() if isinstance(value, list)]:
-        for index in range(len(found[name])):
-            found.pop(f"{name}.{index}", None)  # the entries of a ParameterList
-    return found
+def _at_modules(data, modules):
+    """The adapter with its tensors where a period of the engine keeps them: `experts.` becomes `modules`."""
+    place = lambda name: modules + name[len("experts."):] if name.startswith("experts.") else name
+    return {**data, **{key: {place(name): options for name, options in data[key].items()}
+                       for key in ("move", "checkpoint", "loaded") if key in data}}

@@ -37,27 +37,44 @@ class Group:
             raise InstallError(f"rank {self.rank}: another rank is gone or did not answer: {first_line(error)}") from error
         return values
 
-    def settle(self, failure, value=None):
-        """Ends a phase on every rank. `failure` is this rank's exception or None. Returns the values of all ranks, or
-        raises InstallError with the reason of every rank that failed, on all of them."""
-        answers = self.gather((None if failure is None else one_line(failure), value))
-        reasons = [(f"rank {rank}", reason) for rank, (reason, _) in enumerate(answers) if reason is not None]
+    def run(self, phase, work):
+        """Runs this rank's part of a phase. Returns what every rank's `work` returned, by rank, or raises InstallError with
+        the reason of every rank that failed, on all of them, whatever it failed of: an interrupt and a lack of memory too."""
+        value, failure = attempt(work)
+        return self._settle(phase, failure, value)
+
+    def local(self, phase, work):
+        """As run(), for a value that stays on its rank."""
+        value, failure = attempt(work)
+        self._settle(phase, failure, None)
+        return value
+
+    def _settle(self, phase, failure, value):
+        answers = self.gather((phase, None if failure is None else one_line(failure), value))
+        reasons = [(f"rank {rank}", reason) for rank, (_, reason, _) in enumerate(answers) if reason is not None]
         if reasons:
             raise InstallError("; ".join(merged(reasons, self.ranks))) from failure
-        return [value for _, value in answers]
+        elsewhere = [rank for rank, (where, _, _) in enumerate(answers) if where != answers[0][0]]
+        if elsewhere:
+            raise InstallError(f"rank {elsewhere[0]} is at '{answers[elsewhere[0]][0]}', rank 0 at '{answers[0][0]}': the ranks do "
+                               "not make the same calls")
+        return [value for _, _, value in answers]
 
     def _global_rank(self, rank):
         translate = getattr(dist, "get_global_rank", None) or dist.distributed_c10d._get_global_rank
         return rank if self.process_group is dist.group.WORLD else translate(self.process_group, rank)
 
+    def sends(self, tensors):
+        """Operations for exchange(), of (tag, tensor, rank): in the same order as the receives on the other side."""
+        return [dist.P2POp(dist.isend, tensor, self._global_rank(rank), self.process_group, tag) for tag, tensor, rank in tensors]
+
+    def receives(self, tensors):
+        return [dist.P2POp(dist.irecv, tensor, self._global_rank(rank), self.process_group, tag) for tag, tensor, rank in tensors]
+
     def exchange(self, sends, receives):
-        """Batched point-to-point copies: lists of (tensor, rank), in the same order on both sides of every pair."""
-        operations = [dist.P2POp(dist.isend, tensor, self._global_rank(rank), self.process_group, tag)
-                      for tag, tensor, rank in sends]
-        operations += [dist.P2POp(dist.irecv, tensor, self._global_rank(rank), self.process_group, tag)
-                       for tag, tensor, rank in receives]
-        if operations:
-            for work in dist.batch_isend_irecv(operations):
+        """Batched point-to-point copies, of sends() and receives()."""
+        if sends or receives:
+            for work in dist.batch_isend_irecv(sends + receives):
                 work.wait()
 
 
@@ -68,15 +85,32 @@ def together(rank, ranks, process_group=None):
     group, failure = Group(rank, ranks, process_group), None
     try:
         yield group
-    except Exception as error:
+    except BaseException as error:
         failure = error
-    group.settle(failure)
+    group.local("together", lambda: _raise(failure))
+
+
+def _raise(failure):
+    if failure is not None:
+        raise failure
+
+
+def attempt(work):
+    """(value, None) or (None, failure)."""
+    try:
+        return work(), None
+    except BaseException as failure:  # whatever it is, the other ranks wait for an answer
+        return None, failure
 
 
 def one_line(error):
-    """The reasons of a refusal one after the other; of PyTorch's errors the line before the stack."""
+    """The reasons of a refusal one after the other; of PyTorch's errors the line before the stack; with the name of the
+    exception where its text says nothing without it."""
     reasons = getattr(error, "reasons", None)
-    return f"{error.path}: {'; '.join(reasons)}" if reasons else first_line(error)
+    if reasons:
+        return f"{error.path}: {'; '.join(reasons)}"
+    speaks = isinstance(error, (RuntimeError, ValueError, OSError, MemoryError)) and str(error).strip()
+    return first_line(error) if speaks else f"{type(error).__name__}: {first_line(error)}"
 
 
 def first_line(error):
@@ -96,42 +130,34 @@ def move_layer(tensors, plan, group):
     """Carries out a layer's exchange plan [n, 4] on every rank: all that others need is sent from the old contents, and
     what arrives waits in buffers until the local moves are done. Two agreements a layer: no rank waits for slots of one
     that ran out of memory, and none goes on after one that failed."""
-    failure, exchange = None, None
-    try:
-        exchange = _Exchange(tensors, plan, group.rank)
-    except Exception as error:
-        failure = error
-    group.settle(failure)
-    try:
-        group.exchange(exchange.sends, exchange.receives)
-        exchange.finish()
-    except Exception as error:
-        failure = error
-    group.settle(failure)
+    exchange = group.local("prepare the exchange", lambda: _Exchange(tensors, plan, group))
+    group.local("exchange", lambda: exchange.carry_out(group))
 
 
 class _Exchange:
     """This rank's part of a layer's plan: what it sends, buffers for what it receives, and what moves inside it."""
 
-    def __init__(self, tensors, plan, rank):
+    def __init__(self, tensors, plan, group):
         self.tensors, self.local = tensors, [-1] * tensors.slots
-        self.sends, self.receives, self.arriving = [], [], []
-        views, tag = tensors.views(), 0
+        self.arriving = []
+        sends, receives, views, tag = [], [], tensors.views(), 0
         for source_rank, source_slot, target_rank, target_slot in plan:
             if source_rank == target_rank:
-                if target_rank == rank:
+                if target_rank == group.rank:
                     self.local[target_slot] = source_slot
                 continue
             for slots in views:
-                if source_rank == rank:
-                    self.sends.append((tag, as_bytes(slots[source_slot]), target_rank))
-                elif target_rank == rank:
+                if source_rank == group.rank:
+                    sends.append((tag, as_bytes(slots[source_slot]), target_rank))
+                elif target_rank == group.rank:
                     buffer = torch.empty_like(slots[target_slot], memory_format=torch.contiguous_format)
-                    self.receives.append((tag, as_bytes(buffer), source_rank))
+                    receives.append((tag, as_bytes(buffer), source_rank))
                     self.arriving.append((slots[target_slot], buffer))
                 tag += 1
+        self.sends, self.receives = group.sends(sends), group.receives(receives)
 
-    def finish(self):
+    def carry_out(self, group):
+        group.exchange(self.sends, self.receives)
         self.tensors.permute(self.local)
         with torch.no_grad():
             for slot, buffer in self.arriving:

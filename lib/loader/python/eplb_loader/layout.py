@@ -53,3 +53,11 @@ class Layout:
     def require_table(self, table):
         """Raises unless every entry of `table` [R, L, E] is a slot that holds the expert it stands for."""
         ops().require_table(self.map, self.experts, self.ranks, table)
+
+    def write_expert_map(self, path, force=False):
+        """Writes the map file that vllm-ascend reads (eplb_config.expert_map_path), from a layout of its layers with experts."""
+        ops().write_expert_map(str(path), self.map, self.experts, self.ranks, force)
+
+    def require_expert_map(self, path):
+        """Raises unless vllm-ascend would read this layout from the file."""
+        ops().require_expert_map(str(path), self.map, self.experts, self.ranks)

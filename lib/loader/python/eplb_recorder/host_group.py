@@ -13,7 +13,7 @@ import json
 
 import torch
 import torch.distributed as dist
-from eplb_loader.group import first_line, merged
+from eplb_loader.group import attempt, first_line, merged, one_line
 
 from .errors import WindowError
 
@@ -61,12 +61,12 @@ class HostGroup:
     def settle(self, phase: str, work) -> list:
         """Runs this member's part of a phase. Returns what every member's `work` returned (JSON values), in group order, or
         raises on all of them the same WindowError with the reasons of those that failed, whatever they failed of."""
-        value, failure = _attempt(work)
+        value, failure = attempt(work)
         return [frame["value"] for frame in self._agree(phase, failure, value=value)]
 
     def local(self, phase: str, work):
         """As settle(), for a value that stays here."""
-        value, failure = _attempt(work)
+        value, failure = attempt(work)
         self._agree(phase, failure)
         return value
 
@@ -83,13 +83,13 @@ class HostGroup:
         self._wait(phase, lambda: self._group.allreduce([counts], dist.ReduceOp.SUM))
 
     def _agreed_tensor(self, phase: str, work) -> torch.Tensor:
-        tensor, failure = _attempt(work)
+        tensor, failure = attempt(work)
         described = None if failure else f"{tensor.dtype} {list(tensor.shape)}"
         self._agree(phase, failure, payload=described)
         return tensor
 
     def _agree(self, phase: str, failure: BaseException | None, **facts) -> list[dict]:
-        reason = None if failure is None else _reason(failure)
+        reason = None if failure is None else one_line(failure)[:_REASON_CHARACTERS]
         frames = self._frames({"phase": phase, "reason": reason, **facts})
         reasons = [(f"rank {self.present[member]}, {frame['phase']}", frame["reason"])
                    for member, frame in enumerate(frames) if frame["reason"] is not None]
@@ -123,19 +123,6 @@ class HostGroup:
                 f"({first_line(error)[:200]}); the window is intact on this rank: dump again over a working group, or "
                 "dump_partial()"
             ) from error
-
-
-def _attempt(work):
-    """(value, None) or (None, failure): also of an interrupt, for the others wait for an answer."""
-    try:
-        return work(), None
-    except BaseException as failure:
-        return None, failure
-
-
-def _reason(failure: BaseException) -> str:
-    text = first_line(failure)
-    return (text if isinstance(failure, (WindowError, RuntimeError, ValueError)) else f"{type(failure).__name__}: {text}")[:_REASON_CHARACTERS]
 
 
 def _backend_of(group) -> str:
