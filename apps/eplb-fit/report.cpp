@@ -10,6 +10,7 @@
 #include "core/build_info.hpp"
 #include "evaluation/evaluation_json.hpp"
 #include "evaluation/evaluation_text.hpp"
+#include "files/json_text.hpp"
 #include "layout_io/dispatch_file.hpp"
 #include "layout_io/layout_file.hpp"
 #include "server_line.hpp"
@@ -299,7 +300,7 @@ std::string report_json(const FitReport& report) {
                 {"refit_all", options.refit_all}}}};
     if (report.fitted) add_fitted(json, report);
     if (report.curve) json["redundancy_curve"] = curve_json(options, *report.curve);
-    return json.dump() + "\n";
+    return json_text(json);
 }
 
 std::string report_text(const FitReport& report) {

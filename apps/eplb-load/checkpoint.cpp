@@ -6,6 +6,7 @@
 #include "cli/progress_bar.hpp"
 #include "core/build_info.hpp"
 #include "core/error.hpp"
+#include "files/json_text.hpp"
 #include "loader/bake.hpp"
 #include "loader/legal_layout.hpp"
 #include "run.hpp"
@@ -50,7 +51,7 @@ std::string json_of(const CheckpointRecord& record) {
     json["tool"] = "eplb-load " + record.kind;
     json["version"] = version();
     json["record"] = nlohmann::ordered_json::parse(encode_checkpoint_record(record));
-    return json.dump(2) + "\n";
+    return json_text(json, 2);
 }
 
 std::string text_of(const CheckpointOptions& options, const CheckpointRecord& record) {

@@ -11,6 +11,7 @@
 #include "dispatch/model.hpp"
 #include "dispatch/table_match.hpp"
 #include "files/digest.hpp"
+#include "files/json_text.hpp"
 #include "files/mapped_file.hpp"
 #include "files/output.hpp"
 #include "layout_io/dispatch_file.hpp"
@@ -179,7 +180,7 @@ int run_table(const TableOptions& options) {
         object["nodes"] = nodes_json(manifest.nodes);
         object["tensor_parallel"] = manifest.tensor_parallel;
         object["replica_share_max_over_mean"] = worst;
-        cli::print(object.dump(2) + "\n");
+        cli::print(json_text(object, 2));
         return 0;
     }
     cli::print(fmt::format(

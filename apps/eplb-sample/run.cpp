@@ -9,6 +9,7 @@
 #include "core/build_info.hpp"
 #include "core/tensor_view.hpp"
 #include "counts_io/count_file.hpp"
+#include "files/json_text.hpp"
 #include "files/output.hpp"
 #include "sample/generator.hpp"
 
@@ -41,7 +42,7 @@ std::string json_report(const Sample& sample, const SampleOptions& options) {
     report["ranks"] = spec.ranks;
     report["slots_per_rank"] = spec.slots_per_rank;
     report["trivial_window_max_over_mean"] = sample.trivial_balance;
-    return report.dump() + "\n";
+    return json_text(report);
 }
 
 std::string text_report(const Sample& sample, const SampleOptions& options) {

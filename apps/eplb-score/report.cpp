@@ -9,6 +9,7 @@
 #include "core/build_info.hpp"
 #include "evaluation/evaluation_json.hpp"
 #include "evaluation/evaluation_text.hpp"
+#include "files/json_text.hpp"
 
 namespace eplb {
 
@@ -105,7 +106,7 @@ std::string report_json(const ScoreReport& report) {
               {"verdict", verdict_json(report.verdict, report.options->current)},
               {"notes", report.notes}};
     if (report.options->sensitivity) json["sensitivity"] = sensitivities_json(report.sensitivities);
-    return json.dump() + "\n";
+    return json_text(json);
 }
 
 std::string report_text(const ScoreReport& report) {

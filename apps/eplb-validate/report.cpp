@@ -9,6 +9,7 @@
 #include "check/wording.hpp"
 #include "cli/table.hpp"
 #include "core/build_info.hpp"
+#include "files/json_text.hpp"
 
 namespace eplb {
 
@@ -275,7 +276,7 @@ std::string report_json(const Report& report) {
               {"files", std::move(files)},
               {"findings", findings_json(report.findings)}};
     if (report.sum) json["sum"] = sum_json(report);
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";  // file names may be no UTF-8
+    return json_text(json);
 }
 
 std::string report_text(const Report& report, bool verbose) {

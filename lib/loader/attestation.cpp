@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/printable.hpp"
 #include "files/json_document.hpp"
+#include "files/json_text.hpp"
 #include "files/read_back.hpp"
 #include "loader/admission.hpp"
 #include "loader/geometry_members.hpp"
@@ -72,7 +73,7 @@ std::string encode_admission(const AdmissionReport& report) {
                                     {"message", finding.message},
                                     {"hint", finding.hint}});
     }
-    return json.dump() + "\n";
+    return json_text(json);
 }
 
 Attestation decode_attestation(std::string_view text) {

@@ -1,5 +1,7 @@
 #include "score/balance.hpp"
 
+#include <algorithm>
+
 namespace eplb {
 
 LayerLoads layer_loads(const LayerCounts& counts, std::span<const ExpertId> row, std::span<const double> shares,
@@ -27,6 +29,15 @@ LayerLoads layer_loads(const LayerCounts& counts, std::span<const ExpertId> row,
     return loads;
 }
 
+namespace {
+
+// max/mean. The largest value is never below the mean, whatever the sums lose in rounding.
+double above_mean(double largest, double mean) {
+    return std::max(largest / mean, 1.0);
+}
+
+}  // namespace
+
 std::optional<LayerBalance> balance(const LayerLoads& loads) {
     double step_max = 0, step_mean = 0;
     for (const double value : loads.step_max) step_max += value;
@@ -41,8 +52,8 @@ std::optional<LayerBalance> balance(const LayerLoads& loads) {
             result.worst_rank = static_cast<int>(rank);
         }
     }
-    result.step = step_max / step_mean;
-    result.window = largest / (sum / static_cast<double>(loads.rank_total.size()));
+    result.step = above_mean(step_max, step_mean);
+    result.window = above_mean(largest, sum / static_cast<double>(loads.rank_total.size()));
     return result;
 }
 

@@ -78,3 +78,14 @@ TEST_CASE("one rank is always balanced") {
     CHECK(result->step == 1.0);
     CHECK(result->window == 1.0);
 }
+
+TEST_CASE("equal loads are balanced exactly, whatever their sum loses in rounding") {
+    // (0.1 + 0.1 + 0.1) / 3 is above 0.1 in doubles.
+    const LayerCounts counts{1, 1, {1}};
+    const std::vector<ExpertId> row(3, ExpertId{0});
+    const std::vector<double> shares(3, 0.1);
+    REQUIRE((0.1 + 0.1 + 0.1) / 3 > 0.1);
+    const auto value = balance(counts, row, shares, 3);
+    CHECK(value->step == 1.0);
+    CHECK(value->window == 1.0);
+}
