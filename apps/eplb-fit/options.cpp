@@ -212,6 +212,7 @@ std::string canonical_command_line(const FitOptions& options) {
     add_given("expect-total", counts.expect_total);
     if (counts.reduction != Reduction::unknown) add("reduction", name_of(counts.reduction));
     add_given("recorded-ranks", counts.recorded_ranks);
+    if (counts.recorded_layout) add("recorded-layout", base_name(*counts.recorded_layout));
     if (counts.pt_reader == PtReader::libtorch) add("pt-reader", "libtorch");
     if (counts.cross_check_libtorch) add("cross-check", "libtorch");
     add("ranks", options.ranks);

@@ -24,7 +24,8 @@ void add_common_options(CLI::App& app, CommonOptions& options, const std::string
 }
 
 CLI::Option* add_count_options(CLI::App& app, CountOptions& options, const std::string& files_name) {
-    CLI::Option* files = app.add_option(files_name, options.files, "Count files (.pt, .npy, .h5, .json); - is stdin");
+    CLI::Option* files =
+        app.add_option(files_name, options.files, "Count files, of any format that is read; - is stdin");
     const auto group = "Reading the counts";
     app.add_option("--format", options.format, "Format of the files, instead of looking at their content")
         ->group(group);
@@ -50,6 +51,9 @@ CLI::Option* add_count_options(CLI::App& app, CountOptions& options, const std::
            "--recorded-ranks", options.recorded_ranks,
            "Ranks that counted, a file each (default: the files, where their ranks are 0, 1, ... without a gap)")
         ->check(CLI::PositiveNumber)
+        ->group(group);
+    app.add_option("--recorded-layout", options.recorded_layout,
+                   "Layout that was in force while counts of physical slots were recorded")
         ->group(group);
     add_choice<PtReader, PtReader>(app, "--pt-reader", options.pt_reader,
                                    {{"native", PtReader::native}, {"libtorch", PtReader::libtorch}},

@@ -20,6 +20,8 @@ struct CountOptions {
     std::optional<int> ranks;           // that a layout will be fitted for
     std::optional<int> recorded_ranks;  // that counted: how many shares make up a window
     std::optional<std::int64_t> expect_total;
+    std::optional<std::string> recorded_layout;   // layout in force while physical slots were counted
+    std::optional<std::int64_t> tokens_per_slot;  // routed expert ids: tokens that make up a record slot
     Reduction reduction = Reduction::unknown;
     PtReader pt_reader = PtReader::native;
     bool cross_check_libtorch = false;

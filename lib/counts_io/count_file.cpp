@@ -37,11 +37,16 @@ DecodedCounts read_pt_by_choice(const std::shared_ptr<const MappedFile>& file, c
 }
 
 // In the order in which content is sniffed.
-constexpr std::array<CountFormat, 4> formats = {{
+constexpr std::array<CountFormat, 9> formats = {{
     {"pt", "PK\x03\x04", looks_like_pt, read_pt_by_choice, encode_pt_counts},
     {"npy", "\x93NUMPY", looks_like_npy, read_npy_counts, encode_npy_counts},
     {"h5", "\x89HDF\r\n\x1a\n", looks_like_hdf5, read_hdf5_counts, encode_hdf5_counts},
+    {"trtllm", "", looks_like_safetensors, read_trtllm_counts, nullptr},
+    {"jsonl", "", looks_like_json_lines, read_json_lines_counts, nullptr},
     {"json", "{\"", looks_like_json, read_json_counts, nullptr},
+    {"sglang-csv", "", looks_like_sglang_csv, read_sglang_csv_counts, nullptr},
+    {"omni-txt", "", looks_like_omni_text, read_omni_counts, nullptr},
+    {"msit-csv", "", looks_like_msit_csv, read_msit_counts, nullptr},
 }};
 
 // Files that are taken for counts now and then, named so that nobody has to guess.
@@ -158,6 +163,7 @@ CountFile decode_count_file(const std::shared_ptr<const MappedFile>& file, const
         }
         const CountFormat& format = format_of(bytes, options.format);
         DecodedCounts decoded = format.read(file, options);
+        fold_to_experts(decoded, options);
         make_three_dimensional(decoded.tensor);
         CountFile result;
         result.path = file->path();

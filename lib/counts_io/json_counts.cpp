@@ -1,96 +1,115 @@
-// {"logical_count": [[...]]}: what SGLang's --init-expert-location accepts as statistics.
+// JSON counts: {"logical_count": [[...]]}, which SGLang's --init-expert-location accepts as statistics; physical counts
+// beside their layout; a key for each layer; and the bare list that lmdeploy and DLBlas dump.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
-#include "core/counts.hpp"
 #include "core/error.hpp"
 #include "core/printable.hpp"
 #include "counts_io/count_formats.hpp"
 #include "counts_io/extra_keys.hpp"
+#include "counts_io/json_numbers.hpp"
+#include "counts_io/layer_stack.hpp"
 #include "files/json_document.hpp"
 
 namespace eplb {
 namespace {
 
-bool exact_as_double(std::int64_t value) {
-    constexpr std::int64_t limit = std::int64_t{1} << 53;
-    return value >= -limit && value <= limit;
+constexpr std::string_view map_key = "physical_to_logical_map";
+
+void note_extra_keys(JsonValue root, const std::vector<std::string_view>& read, std::vector<Finding>& findings) {
+    ExtraKeys extra;
+    for (const auto [name, value] : root.members()) {
+        if (std::find(read.begin(), read.end(), name) != read.end()) continue;
+        const std::string shown = shortened(name, 80);
+        extra.add("$." + shown, fmt::format("key \"{}\"", shown));
+    }
+    extra.move_to(findings);
 }
 
-// Numbers of a rectangular nest of arrays, row-major. Whole numbers stay int64; one literal with a fraction or exponent
-// makes all of them doubles.
-class NumberNest {
-  public:
-    explicit NumberNest(JsonValue root) {
-        for (JsonValue level = root; level.is(JsonKind::array); level = *level.elements().begin()) {
-            shape_.push_back(static_cast<std::int64_t>(level.size()));
-            if (level.size() == 0) break;
-        }
-        if (shape_.size() < 2 || shape_.size() > 3) {
-            root.fail("BAD_GEOMETRY", fmt::format("is nested {} deep", shape_.size()),
-                      "counts are [layers][experts] or [record slots][layers][experts]");
-        }
-        collect(root, 0);
+// Does every row name each of 0..E-1 and nothing else, as a layout does? Counts hardly ever do.
+bool is_like_a_layout(const Tensor& list) {
+    if (list.shape.size() != 2 || list.dtype != DType::int64 || list.numel() == 0) return false;
+    std::int64_t experts = 0;
+    for (std::int64_t cell = 0; cell < list.numel(); ++cell) {
+        const std::int64_t id = integer_at(list, cell);
+        if (id < 0 || id >= list.shape[1]) return false;
+        experts = std::max(experts, id + 1);
     }
+    for (std::int64_t row = 0; row < list.shape[0]; ++row) {
+        std::vector<bool> there(static_cast<std::size_t>(experts));
+        for (std::int64_t slot = 0; slot < list.shape[1]; ++slot) {
+            there[static_cast<std::size_t>(integer_at(list, row * list.shape[1] + slot))] = true;
+        }
+        if (std::find(there.begin(), there.end(), false) != there.end()) return false;
+    }
+    return experts > 1;
+}
 
-    Tensor tensor() && {
-        Tensor tensor;
-        tensor.shape = shape_;
-        tensor.strides = tensor.contiguous_strides();
-        if (reals_.empty()) {
-            const auto owner = std::make_shared<std::vector<std::int64_t>>(std::move(integers_));
-            tensor.dtype = DType::int64;
-            tensor.data = reinterpret_cast<const std::byte*>(owner->data());
-            tensor.owner = owner;
-        } else {
-            const auto owner = std::make_shared<std::vector<double>>(std::move(reals_));
-            tensor.dtype = DType::float64;
-            tensor.data = reinterpret_cast<const std::byte*>(owner->data());
-            tensor.owner = owner;
-        }
-        return tensor;
+DecodedCounts read_list(JsonValue root, const CountOptions& options) {
+    DecodedCounts result;
+    result.tensor = json_numbers(root, 2, 3);
+    if (!options.format && is_like_a_layout(result.tensor)) {
+        root.fail("NOT_A_COUNT_FILE", "is a bare list of expert ids, every expert in every row: a layout, not counts",
+                  "--format json reads it as counts all the same");
     }
+    return result;
+}
 
-  private:
-    void collect(JsonValue level, std::size_t axis) {  // at most three deep
-        if (static_cast<std::int64_t>(level.size()) != shape_[axis]) {
-            level.fail("BAD_GEOMETRY",
-                       fmt::format("has {} entries, its neighbours have {}", level.size(), shape_[axis]));
-        }
-        for (const JsonValue value : level.elements()) {
-            if (axis + 1 < shape_.size()) {
-                collect(value, axis + 1);
-            } else {
-                add(value);
-            }
+// Counts of physical slots beside the layout that was in force.
+DecodedCounts read_slots(JsonValue root, JsonValue map, const CountOptions& options) {
+    std::vector<std::string_view> lists;
+    for (const auto [name, value] : root.members()) {
+        if (name != map_key && value.is(JsonKind::array) && value.size() > 0 &&
+            (*value.elements().begin()).is(JsonKind::array)) {
+            lists.push_back(name);
         }
     }
-    void add(JsonValue value) {
-        if (reals_.empty() && value.is(JsonKind::integer)) {
-            integers_.push_back(value.as_integer());
-            return;
-        }
-        if (reals_.empty()) {  // the first real: the whole numbers before it must survive as doubles too
-            for (const std::int64_t integer : integers_) {
-                if (!exact_as_double(integer)) inexact(value);
-                reals_.push_back(static_cast<double>(integer));
-            }
-            integers_ = {};
-        }
-        if (value.is(JsonKind::integer) && !exact_as_double(value.as_integer())) inexact(value);
-        reals_.push_back(value.as_number());
+    if (lists.empty()) root.fail("NOT_A_COUNT_FILE", "this is a layout, not counts");
+    if (lists.size() > 1) {
+        root.fail("NOT_A_COUNT_FILE",
+                  fmt::format("holds {} lists that could be the counts: {}", lists.size(), fmt::join(lists, ", ")),
+                  "keep the counts of the physical slots and their layout only");
     }
-    [[noreturn]] static void inexact(JsonValue value) {
-        value.fail("MALFORMED", "mixes numbers with a fraction or exponent and whole numbers above 2^53",
-                   "write all counts as whole numbers");
-    }
+    DecodedCounts result;
+    result.tensor = json_numbers(root.at(lists.front()), 2, 3);
+    result.columns = Columns::slots;
+    result.slots.map = slot_map_of(json_numbers(map, 2, 2), options.experts, map.path());
+    note_extra_keys(root, {map_key, lists.front()}, result.findings);
+    return result;
+}
 
-    std::vector<std::int64_t> shape_, integers_;
-    std::vector<double> reals_;
-};
+// {"0": [...], "1": [...]}, the keys being the layers' numbers.
+DecodedCounts read_layers(JsonValue root, const CountOptions& options) {
+    std::vector<LayerCountsOf> layers;
+    std::vector<std::string_view> read;
+    for (const auto [name, value] : root.members()) {
+        const std::optional<std::int64_t> layer = layer_of_key(name);
+        if (!layer && !value.is(JsonKind::array)) continue;
+        if (!layer) {
+            value.fail("NOT_A_COUNT_FILE",
+                       fmt::format("the key \"{}\" stands among those of layers", shortened(name, 80)),
+                       "a key for each layer is its number, alone or behind \"layer_\"");
+        }
+        layers.push_back({*layer, json_numbers(value, 1, 2), value.path()});
+        read.push_back(name);
+    }
+    DecodedCounts result;
+    result.tensor = stack_layers(layers, options.layers);
+    note_extra_keys(root, read, result.findings);
+    return result;
+}
+
+bool has_layer_keys(JsonValue root) {
+    for (const auto [name, value] : root.members()) {
+        if (value.is(JsonKind::array) && layer_of_key(name)) return true;
+    }
+    return false;
+}
 
 }  // namespace
 
@@ -107,30 +126,32 @@ bool looks_like_json(std::span<const std::byte> bytes) {
     return false;
 }
 
-DecodedCounts read_json_counts(const std::shared_ptr<const MappedFile>& file, const CountOptions& options) {
-    const std::string key = options.dataset.value_or("logical_count");
-    const JsonDocument document = JsonDocument::parse(file->text());
-    const JsonValue root = document.root();
+DecodedCounts json_counts_of(const JsonValue& root, const CountOptions& options) {
+    if (root.is(JsonKind::array) && !options.dataset) return read_list(root, options);
     if (!root.is(JsonKind::object)) {
         root.fail("NOT_A_COUNT_FILE", "is no object with the key \"logical_count\"",
                   "write {\"logical_count\": [...]}");
     }
-    const std::optional<JsonValue> counts = root.find(key);
-    if (!counts) {
-        const bool layout = root.find("physical_to_logical_map").has_value();
-        root.fail("NOT_A_COUNT_FILE",
-                  layout ? "this is a layout, not counts" : fmt::format("lacks the key \"{}\"", key),
-                  layout ? "" : "--dataset KEY names another one");
+    const std::string key = options.dataset.value_or("logical_count");
+    if (const std::optional<JsonValue> counts = root.find(key)) {
+        DecodedCounts result;
+        result.tensor = json_numbers(*counts, 2, 3);
+        result.reduction = Reduction::reduced;
+        if (!options.dataset) result.columns = Columns::experts;
+        note_extra_keys(root, {key}, result.findings);
+        return result;
     }
-    DecodedCounts result{NumberNest(*counts).tensor(), Reduction::reduced, std::nullopt, {}};
-    ExtraKeys extra;
-    for (const auto [name, value] : root.members()) {
-        if (name == key) continue;
-        const std::string shown = shortened(name, 80);
-        extra.add("$." + shown, fmt::format("key \"{}\"", shown));
+    if (!options.dataset) {
+        if (const std::optional<JsonValue> map = root.find(map_key)) return read_slots(root, *map, options);
+        if (has_layer_keys(root)) return read_layers(root, options);
     }
-    extra.move_to(result.findings);
-    return result;
+    if (root.find("layer_list")) root.fail("NOT_A_COUNT_FILE", "this is a layout of vllm-ascend or msit, not counts");
+    root.fail("NOT_A_COUNT_FILE", fmt::format("lacks the key \"{}\"", key), "--dataset KEY names another one");
+}
+
+DecodedCounts read_json_counts(const std::shared_ptr<const MappedFile>& file, const CountOptions& options) {
+    const JsonDocument document = JsonDocument::parse(file->text());
+    return json_counts_of(document.root(), options);
 }
 
 }  // namespace eplb

@@ -54,7 +54,13 @@ TEST_CASE("ragged rows and wrong values are refused with their JSON path") {
 }
 
 TEST_CASE("JSON that holds no counts says what it holds") {
-    CHECK(decode_error("[[1, 2]]").finding_code() == "NOT_A_COUNT_FILE");
+    CHECK(decode_error("\"[[1, 2]]\"",
+                       [] {
+                           CountOptions options;
+                           options.format = "json";
+                           return options;
+                       }())
+              .finding_code() == "NOT_A_COUNT_FILE");
     CHECK(decode_error("{}").finding_code() == "NOT_A_COUNT_FILE");
     CHECK_THAT(decode_error(R"({"physical_to_logical_map": [[0]]})").message(), Catch::Contains("layout"));
 }
