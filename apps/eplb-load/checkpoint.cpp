@@ -46,6 +46,17 @@ ModelFamily family_of(const CheckpointOptions& options, const Checkpoint& checkp
                 fmt::format("model_type '{}' is of no known family", type), "name one with --family");
 }
 
+// Without config.json nobody but the user knows which layers have experts, and whether routing is limited to groups.
+void require_stated(const CheckpointOptions& options, const Checkpoint& checkpoint, bool bake) {
+    if (checkpoint.has_config()) return;
+    const bool groups_unknown = bake && !options.groups;
+    if (options.dense_layers && !groups_unknown) return;
+    throw Error(ErrorCode::usage, groups_unknown ? "--groups" : "--dense-layers",
+                fmt::format("{} has no config.json that says it", checkpoint.folder()),
+                groups_unknown ? "give the number of expert groups that routing is limited to, 1 for none"
+                               : "give the number of leading layers without experts, 0 for none");
+}
+
 std::string json_of(const CheckpointRecord& record) {
     nlohmann::ordered_json json;
     json["tool"] = "eplb-load " + record.kind;
@@ -70,11 +81,15 @@ int run_checkpoint(const CheckpointOptions& options) {
     demands.ranks = options.ranks;
     demands.allow_no_manifest = options.allow_no_manifest;
     const LegalLayout layout = read_legal_layout(options.layout, demands);
-    const Checkpoint checkpoint = Checkpoint::open(options.checkpoint);
+    Checkpoint checkpoint = Checkpoint::open(options.checkpoint);
     const ModelFamily family = family_of(options, checkpoint);
     const bool bake = options.kind == CheckpointOptions::Kind::bake;
-    const CheckpointRecord record = (bake ? bake_checkpoint : write_rank_slots)(
-        checkpoint, family, layout.file, options.out, options.force, cli::progress_bar(bake ? "shards" : "ranks"));
+    require_stated(options, checkpoint, bake);
+    checkpoint.state(options.groups, options.dense_layers);
+    const Progress progress = cli::progress_bar(bake ? "shards" : "ranks");
+    const CheckpointRecord record =
+        bake ? bake_checkpoint(checkpoint, family, layout.file, options.out, options.force, progress, options.compose)
+             : write_rank_slots(checkpoint, family, layout.file, options.out, options.force, progress);
     cli::print(options.common.json ? json_of(record) : text_of(options, record));
     return 0;
 }

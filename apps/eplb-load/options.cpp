@@ -112,8 +112,17 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options, const std::string
         ->group(group);
     app.add_option("--router-ids", options.router_ids, "Under the block: tables of expert ids (hash routing)")
         ->group(group);
+    app.add_option("--dense-layers", options.dense_layers,
+                   "Leading layers without experts, where config.json does not say")
+        ->check(CLI::NonNegativeNumber);
+    if (options.kind == CheckpointOptions::Kind::bake) {
+        app.add_option("--groups", options.groups,
+                       "Expert groups that routing is limited to, where config.json does not say")
+            ->check(CLI::PositiveNumber);
+        app.add_flag("--compose", options.compose, "Take a checkpoint that was baked already");
+    }
     app.add_flag("--allow-no-manifest", options.allow_no_manifest, "Take a layout that has no manifest");
-    app.add_flag("--force", options.force, "Replace the folder if it exists");
+    app.add_flag("--force", options.force, "Replace a folder that eplb-load wrote and that holds no input");
     cli::add_common_options(app, options.common, examples);
 }
 

@@ -31,7 +31,8 @@ struct CheckpointOptions {
     // The generic family: names with {layer} and {expert}.
     std::optional<std::string> expert_names, block_names;
     std::vector<std::string> stacked, router_rows, router_ids;
-    bool allow_no_manifest = false, force = false;
+    std::optional<int> groups, dense_layers;  // where config.json does not say
+    bool allow_no_manifest = false, force = false, compose = false;
 };
 
 struct TableOptions {

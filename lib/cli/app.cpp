@@ -17,7 +17,7 @@ namespace {
 volatile std::sig_atomic_t interrupted = 0;
 
 void on_interrupt(int signal) {
-    interrupted = 1;
+    interrupted = signal;
     std::signal(signal, SIG_DFL);
 }
 
@@ -52,7 +52,9 @@ void print(std::string_view text) {
 }
 
 int run_app(std::string_view program, const std::function<int()>& body) {
-    std::signal(SIGINT, on_interrupt);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+        if (std::signal(signal, on_interrupt) == SIG_IGN) std::signal(signal, SIG_IGN);  // under nohup
+    }
     std::signal(SIGPIPE, SIG_IGN);
     try {
         int code = 0;
@@ -68,7 +70,7 @@ int run_app(std::string_view program, const std::function<int()>& body) {
     } catch (const ReaderGone&) {
         return broken_pipe;
     } catch (const Interrupted&) {
-        return fail(program, 130, "interrupted; nothing was written");
+        return fail(program, 128 + (interrupted != 0 ? interrupted : SIGINT), "interrupted; nothing was written");
     } catch (const std::bad_alloc&) {
         return fail(program, static_cast<int>(ErrorCode::internal), "out of memory");
     } catch (const std::exception& error) {

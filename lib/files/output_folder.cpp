@@ -26,7 +26,7 @@ bool exists(const std::string& path) {
 }
 
 int open_folder(const std::string& path) {
-    return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 // Of folders that a killed process left: ".NAME.<16 hex digits>.tmp" beside the target. Whoever writes one holds a lock
@@ -37,9 +37,11 @@ void remove_abandoned(const std::filesystem::path& target) {
     std::error_code ignored;
     for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(parent, ignored)) {
         const std::string name = entry.path().filename().string();
-        const bool ours = name.starts_with(start) && name.ends_with(".tmp") &&
-                          name.size() == start.size() + 16 + std::string_view(".tmp").size();
-        if (!ours) continue;
+        if (!name.starts_with(start) || !name.ends_with(".tmp") ||
+            name.size() != start.size() + 16 + std::string_view(".tmp").size() ||
+            name.find_first_not_of("0123456789abcdef", start.size()) != start.size() + 16) {
+            continue;  // no name that a writer could have made
+        }
         const int descriptor = open_folder(entry.path().string());
         if (descriptor < 0) continue;
         if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) std::filesystem::remove_all(entry.path(), ignored);

@@ -16,6 +16,7 @@
 #include "files/output_folder.hpp"
 #include "files/range_reader.hpp"
 #include "layout_io/manifest.hpp"
+#include "loader/bake_rules.hpp"
 
 namespace eplb {
 namespace {
@@ -48,12 +49,12 @@ class Copier {
     }
     // Of a shard's data region.
     void copy(const SafetensorsFile& shard, std::uint64_t begin, std::uint64_t size) {
-        copy(shard.path(), shard.data_offset() + begin, size);
+        copy(shard.file()->reopen_path(), shard.data_offset() + begin, size);
     }
     std::vector<std::byte> bytes_of(const SafetensorsFile& shard, const SafetensorsEntry& entry) {
         std::vector<std::byte> bytes;
         bytes.reserve(entry.bytes());
-        reader_.read(shard.path(), shard.data_offset() + entry.begin, entry.bytes(),
+        reader_.read(shard.file()->reopen_path(), shard.data_offset() + entry.begin, entry.bytes(),
                      [&](std::span<const std::byte> piece) { bytes.insert(bytes.end(), piece.begin(), piece.end()); });
         return bytes;
     }
@@ -153,14 +154,14 @@ class ShardBaker {
 };
 
 std::string rewritten_index(const Checkpoint& checkpoint, const ShardBaker& baker) {
-    nlohmann::ordered_json index = nlohmann::ordered_json::parse(checkpoint.index_text());
-    std::map<std::string, std::string> shard_of;
+    // Sorted keys: a document that keeps their order looks each one up from the front.
+    nlohmann::json index = nlohmann::json::parse(checkpoint.index_text());
+    nlohmann::json& shard_of = index["weight_map"] = nlohmann::json::object();
     for (std::size_t shard = 0; shard < checkpoint.shards().size(); ++shard) {
         for (const SafetensorsEntry& entry : baker.renamed(checkpoint.shards()[shard])) {
             shard_of[entry.name] = checkpoint.shard_name(shard);
         }
     }
-    index["weight_map"] = shard_of;
     return index.dump(2) + "\n";
 }
 
@@ -222,7 +223,9 @@ void require_readable(const std::string& folder, const CheckpointRecord& record)
     if (record.kind == "bake") Checkpoint::open(folder);
 }
 
-void finish_folder(OutputFolder& folder, const CheckpointRecord& record, const std::string& out) {
+void finish_folder(OutputFolder& folder, const Checkpoint& checkpoint, const CheckpointRecord& record,
+                   const std::string& out) {
+    checkpoint.require_unchanged();
     folder.open(std::string(checkpoint_record_name));
     folder.write(encode_checkpoint_record(record));
     folder.close();
@@ -268,13 +271,18 @@ void require_bakeable(const Layout& layout, const std::vector<int>& rows, int gr
 }
 
 CheckpointRecord bake_checkpoint(const Checkpoint& checkpoint, const ModelFamily& family, const LayoutFile& layout,
-                                 const std::string& out, bool force, const Progress& progress) {
+                                 const std::string& out, bool force, const Progress& progress, bool compose) {
+    const std::string composed = require_unbaked(checkpoint, compose);
+    if (force) require_replaceable(out, checkpoint, layout.path);
     const ExpertIndex index = index_experts(checkpoint, family, layout.layout.geometry());
+    require_stacked(checkpoint, family);
+    require_routers(checkpoint, family, index, layout.layout.geometry().experts);
     require_bakeable(layout.layout, index.rows, checkpoint.config().groups.value_or(1));
     const std::map<int, LayerPermutation> permutations = permutations_of(layout.layout, index);
     const ShardBaker baker(family, permutations);
     require_names_for_the_record(checkpoint);
     CheckpointRecord record = start_record("bake", checkpoint, family, layout);
+    if (!composed.empty()) record.notes.push_back(composed);
     note_draft_layers(index, record);
     if (!checkpoint.left_out().empty()) {
         record.notes.push_back(fmt::format("left out, folders and files that the index does not name: {}",
@@ -299,18 +307,21 @@ CheckpointRecord bake_checkpoint(const Checkpoint& checkpoint, const ModelFamily
         finish_file(folder, record, name);
     }
     if (checkpoint.has_index()) {
-        folder.open(std::string(checkpoint_index_name));
+        folder.open(checkpoint.index_name());
         folder.write(rewritten_index(checkpoint, baker));
-        finish_file(folder, record, std::string(checkpoint_index_name));
+        finish_file(folder, record, checkpoint.index_name());
     }
-    finish_folder(folder, record, out);
+    finish_folder(folder, checkpoint, record, out);
     return record;
 }
 
 CheckpointRecord write_rank_slots(const Checkpoint& checkpoint, const ModelFamily& family, const LayoutFile& layout,
                                   const std::string& out, bool force, const Progress& progress) {
     const Geometry& geometry = layout.layout.geometry();
+    require_unbaked(checkpoint, false);
+    if (force) require_replaceable(out, checkpoint, layout.path);
     const ExpertIndex index = index_experts(checkpoint, family, geometry);
+    require_stacked(checkpoint, family);
     CheckpointRecord record = start_record("slots", checkpoint, family, layout);
     note_draft_layers(index, record);
     OutputFolder folder(out, force);
@@ -347,7 +358,7 @@ CheckpointRecord write_rank_slots(const Checkpoint& checkpoint, const ModelFamil
         }
         finish_file(folder, record, name);
     }
-    finish_folder(folder, record, out);
+    finish_folder(folder, checkpoint, record, out);
     return record;
 }
 

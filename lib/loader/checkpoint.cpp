@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <set>
@@ -21,7 +25,8 @@ std::vector<std::string> names_in(const std::string& folder, bool files) {
     std::vector<std::string> names;
     std::error_code failed;
     for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
-        if (entry.is_regular_file() == files) names.push_back(entry.path().filename().string());
+        std::error_code unknown;  // a link that leads nowhere, or to itself, is no file
+        if (entry.is_regular_file(unknown) == files) names.push_back(entry.path().filename().string());
     }
     if (failed) throw Error(ErrorCode::input, folder, failed.message(), "name the folder of a checkpoint");
     std::sort(names.begin(), names.end());
@@ -41,6 +46,46 @@ WeightMap read_index(const std::string& path, const std::string& text) {
         throw error.inside(path);
     }
     return shard_of;
+}
+
+// The index that names the shards: under its usual name, else the only one under another.
+std::string index_among(const std::string& folder, std::vector<std::string>& others,
+                        std::vector<std::string>& left_out) {
+    std::vector<std::string> indexes;
+    std::erase_if(others, [&](const std::string& name) {
+        if (name.ends_with(checkpoint_index_end)) indexes.push_back(name);
+        return name.ends_with(checkpoint_index_end);
+    });
+    if (indexes.empty()) return "";
+    auto chosen = std::find(indexes.begin(), indexes.end(), checkpoint_index_name);
+    if (chosen == indexes.end() && indexes.size() > 1) {
+        throw Error(ErrorCode::input, folder, fmt::format("has the indexes {}", fmt::join(indexes, ", ")),
+                    fmt::format("leave one of them, or call it {}", checkpoint_index_name));
+    }
+    if (chosen == indexes.end()) chosen = indexes.begin();
+    std::string name = *chosen;
+    indexes.erase(chosen);
+    left_out.insert(left_out.end(), indexes.begin(), indexes.end());
+    return name;
+}
+
+// Experts are where config.json says, in those layers and in no others.
+void require_expert_layers(const std::vector<int>& found, const Geometry& geometry, const ModelConfig& config) {
+    std::vector<int> wanted;
+    if (config.hidden_layers) {
+        wanted = config.expert_layers();
+    } else if (config.dense_layers) {
+        for (int layer = *config.dense_layers; layer < geometry.layers; ++layer) wanted.push_back(layer);
+    } else {
+        return;
+    }
+    const auto [a, b] = std::mismatch(found.begin(), found.end(), wanted.begin(), wanted.end());
+    if (a == found.end() && b == wanted.end()) return;
+    const bool extra = b == wanted.end() || (a != found.end() && *a < *b);
+    throw Error(
+        ErrorCode::input, fmt::format("layer {}", extra ? *a : *b),
+        extra ? "has experts, config.json says that it has none" : "has no experts, config.json says that it has",
+        "the checkpoint is incomplete, or named by another --family; --dense-layers where config.json does not say");
 }
 
 // The layout row of a model layer, and whether rows are all decoder layers.
@@ -85,8 +130,7 @@ class ExpertCollector {
             for (std::size_t expert = 0; expert < experts_; ++expert) {
                 put(shard, entry, role, static_cast<int>(expert), shape, entry.begin + expert * size, size);
             }
-        } else if (role.kind == Kind::undeclared && !entry.shape.empty() &&
-                   entry.shape[0] == static_cast<std::int64_t>(experts_)) {
+        } else if (role.kind == Kind::undeclared && has_expert_axis(entry)) {
             suspects_.emplace_back(role.layer, entry.name);
         }
     }
@@ -107,10 +151,11 @@ class ExpertCollector {
         }
         for (const auto& [layer, name] : suspects_) {
             if (!by_layer.contains(layer)) continue;  // a dense layer
-            throw Error(ErrorCode::input, checkpoint_.folder(),
-                        fmt::format("{} has one row an expert, and the family {} does not say whether it moves", name,
-                                    family_.name),
-                        "name it with --router-rows or --stacked of the generic family");
+            throw Error(
+                ErrorCode::input, checkpoint_.folder(),
+                fmt::format("{} may hold something of every expert, and the family {} does not say whether it moves",
+                            name, family_.name),
+                "name it with --router-rows or --stacked of the generic family");
         }
         return by_layer;
     }
@@ -121,6 +166,14 @@ class ExpertCollector {
     [[noreturn]] void fail(std::size_t shard, const SafetensorsEntry& entry, std::string what) const {
         throw Error(ErrorCode::input, fmt::format("{}: {}", checkpoint_.shards()[shard].path(), entry.name),
                     std::move(what), "the layout was made for another model");
+    }
+
+    // As many entries along any axis as experts, or a first axis that they divide: experts one after the other.
+    bool has_expert_axis(const SafetensorsEntry& entry) const {
+        const auto experts = static_cast<std::int64_t>(experts_);
+        return !entry.shape.empty() &&
+               (entry.shape[0] % experts == 0 ||
+                std::find(entry.shape.begin(), entry.shape.end(), experts) != entry.shape.end());
     }
 
     void put(std::size_t shard, const SafetensorsEntry& entry, const TensorRole& role, int expert,
@@ -151,24 +204,19 @@ Checkpoint Checkpoint::open(const std::string& folder) {
     result.folder_ = folder;
     result.left_out_ = names_in(folder, false);
     for (const std::string& name : names_in(folder, true)) {
-        if (name.ends_with(".safetensors")) {
-            result.names_.push_back(name);
-        } else if (name == checkpoint_index_name) {
-            result.has_index_ = true;
-        } else {
-            result.other_files_.push_back(name);
-        }
+        (name.ends_with(".safetensors") ? result.names_ : result.other_files_).push_back(name);
     }
+    result.index_name_ = index_among(folder, result.other_files_, result.left_out_);
     WeightMap shard_of;
-    if (result.has_index_) {
-        const std::string path = fmt::format("{}/{}", folder, checkpoint_index_name);
-        result.index_text_ = MappedFile::open(path)->text();
-        shard_of = read_index(path, result.index_text_);
+    const std::string index_path = fmt::format("{}/{}", folder, result.index_name_);
+    if (result.has_index()) {
+        result.index_text_ = MappedFile::open(index_path)->text();
+        shard_of = read_index(index_path, result.index_text_);
         std::set<std::string> indexed;
         for (const auto& [name, shard] : shard_of) indexed.insert(shard);
         for (const std::string& shard : indexed) {
-            if (std::find(result.names_.begin(), result.names_.end(), shard) == result.names_.end()) {
-                throw Error(ErrorCode::input, path, fmt::format("names the shard {}, which is not there", shard),
+            if (!std::binary_search(result.names_.begin(), result.names_.end(), shard)) {
+                throw Error(ErrorCode::input, index_path, fmt::format("names the shard {}, which is not there", shard),
                             "complete the download");
             }
         }
@@ -181,6 +229,7 @@ Checkpoint Checkpoint::open(const std::string& folder) {
     }
     WeightMap owner;
     for (const std::string& name : result.names_) {
+        result.states_.push_back(state_of(folder + "/" + name));
         SafetensorsFile shard = SafetensorsFile::open(folder + "/" + name);
         for (const SafetensorsEntry& entry : shard.entries()) {
             const auto [first, fresh] = owner.emplace(entry.name, name);
@@ -193,14 +242,44 @@ Checkpoint Checkpoint::open(const std::string& folder) {
     for (const auto& [name, shard] : shard_of) {
         const auto found = owner.find(name);
         if (found == owner.end() || found->second != shard) {
-            throw Error(ErrorCode::input, fmt::format("{}/{}", folder, checkpoint_index_name),
-                        fmt::format("{} is not in {}", name, shard), "index and shards are of different checkpoints");
+            throw Error(ErrorCode::input, index_path, fmt::format("{} is not in {}", name, shard),
+                        "index and shards are of different checkpoints");
         }
     }
     if (std::find(result.other_files_.begin(), result.other_files_.end(), "config.json") != result.other_files_.end()) {
         result.config_ = read_model_config(folder);
+        result.has_config_ = true;
     }
+    result.require_unchanged();
     return result;
+}
+
+Checkpoint::FileState Checkpoint::state_of(const std::string& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) throw Error(ErrorCode::input, path, std::strerror(errno));
+    return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size), status.st_mtim.tv_sec,
+            status.st_mtim.tv_nsec};
+}
+
+void Checkpoint::require_unchanged() const {
+    for (std::size_t shard = 0; shard < states_.size(); ++shard) {
+        const std::string path = folder_ + "/" + names_[shard];
+        if (state_of(path) == states_[shard]) continue;
+        throw Error(ErrorCode::input, path, "was replaced or changed while it was read",
+                    "run again when it is finished");
+    }
+}
+
+void Checkpoint::state(std::optional<int> groups, std::optional<int> dense_layers) {
+    const auto take = [](std::string_view flag, std::optional<int> stated, std::optional<int>& figure) {
+        if (!stated) return;
+        if (figure && *figure != *stated) {
+            throw Error(ErrorCode::usage, std::string(flag), fmt::format("{}; config.json says {}", *stated, *figure));
+        }
+        figure = stated;
+    };
+    take("--groups", groups, config_.groups);
+    take("--dense-layers", dense_layers, config_.dense_layers);
 }
 
 ExpertIndex index_experts(const Checkpoint& checkpoint, const ModelFamily& family, const Geometry& geometry) {
@@ -231,6 +310,7 @@ ExpertIndex index_experts(const Checkpoint& checkpoint, const ModelFamily& famil
         throw Error(ErrorCode::input, checkpoint.folder(), fmt::format("no tensor is named like '{}'", family.expert),
                     "name another --family");
     }
+    require_expert_layers(index.layers, geometry, config);
     index.rows = rows_of(index.layers, geometry, config);
     return index;
 }

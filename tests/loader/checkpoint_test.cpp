@@ -195,6 +195,156 @@ TEST_CASE(
     CHECK_THAT(refusal(other_size), Catch::Contains("4 experts; config.json says 8"));
 }
 
+TEST_CASE("a router that is not there, or lies on its side, is refused before anything is written") {
+    const LayoutFile layout = layout_of({2, 4, 2, 2}, {0, 1, 2, 3, 0, 1, 2, 3});
+    const auto refusal = [&](SmallCheckpoint& small, const ModelFamily& family) {
+        const Error error =
+            error_of([&] { bake_checkpoint(small.open(), family, layout, small.folder.file("out"), false, {}); });
+        CHECK_FALSE(std::filesystem::exists(small.folder.file("out")));
+        return std::string(error.what());
+    };
+    const ModelFamily& family = find_model_family("deepseek-v4");
+    SmallCheckpoint no_router, transposed, fused, on_its_side;
+    std::erase_if(no_router.second, [](const TensorText& tensor) { return tensor.name == "layers.1.ffn.gate.weight"; });
+    CHECK_THAT(refusal(no_router, family), Catch::Contains("layer 1 has experts and no router"));
+    for (TensorText& tensor : transposed.first) {
+        if (tensor.name == "layers.0.ffn.gate.weight") tensor.shape = {2, 4};
+    }
+    CHECK_THAT(refusal(transposed, family),
+               Catch::Contains("is [2, 4], a router has one row for each of the 4 experts"));
+    fused.second.push_back({"layers.1.ffn.experts.gate_up_proj", "U8", {8, 3}, std::string(24, 'f')});
+    CHECK_THAT(refusal(fused, family), Catch::Contains("experts.gate_up_proj may hold something of every expert"));
+    on_its_side.second.push_back({"layers.1.ffn.scales", "U8", {3, 4}, std::string(12, 'f')});
+    CHECK_THAT(refusal(on_its_side, family), Catch::Contains("ffn.scales may hold something of every expert"));
+
+    SmallCheckpoint named;
+    ModelFamily generic{"generic", "", {}, "layers.{layer}.ffn.", "layers.{layer}.ffn.experts.{expert}.",
+                        {},        {}, {}, {"shared_experts."}};
+    CHECK_THAT(refusal(named, generic), Catch::Contains("gate.weight may hold something of every expert"));
+    generic.router_rows = {"gate.weight", "gate.bias", "gate.made_up"};
+    generic.router_ids = {"gate.tid2eid"};
+    CHECK_THAT(refusal(named, generic), Catch::Contains("no layer with experts has a tensor gate.made_up"));
+    generic.router_rows.pop_back();
+    generic.router_ids.push_back("gate.other");
+    CHECK_THAT(refusal(named, generic), Catch::Contains("has a tensor gate.other"));
+    generic.router_ids.pop_back();
+    generic.stacked = {"experts.w"};
+    CHECK_THAT(refusal(named, generic), Catch::Contains("has a tensor experts.w"));
+    generic.stacked.clear();
+    CHECK_NOTHROW(bake_checkpoint(named.open(), generic, layout, named.folder.file("out"), false, {}));
+}
+
+TEST_CASE("layers with experts are those that config.json says, and no others") {
+    const ModelFamily& family = find_model_family("deepseek-v4");
+    const auto refusal = [&](const std::string& more, const Geometry& geometry, std::initializer_list<int> experts) {
+        SmallCheckpoint small;
+        small.config = R"({"model_type": "deepseek_v4", "n_routed_experts": 4, )" + more + "}";
+        return std::string(error_of([&] {
+                               bake_checkpoint(small.open(), family, layout_of(geometry, experts),
+                                               small.folder.file("out"), false, {});
+                           }).what());
+    };
+    CHECK_THAT(refusal(R"("num_hidden_layers": 2, "first_k_dense_replace": 1)", {1, 4, 2, 2}, {0, 1, 2, 3}),
+               Catch::Contains("layer 0: has experts, config.json says that it has none"));
+    CHECK_THAT(refusal(R"("num_hidden_layers": 2, "first_k_dense_replace": 1)", {2, 4, 2, 2}, {0, 1, 2, 3, 0, 1, 2, 3}),
+               Catch::Contains("layer 0: has experts"));
+    CHECK_THAT(refusal(R"("num_hidden_layers": 2, "mlp_only_layers": [1])", {1, 4, 2, 2}, {0, 1, 2, 3}),
+               Catch::Contains("layer 1: has experts"));
+    CHECK_THAT(refusal(R"("num_hidden_layers": 3)", {3, 4, 2, 2}, {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3}),
+               Catch::Contains("layer 2: has no experts, config.json says that it has"));
+}
+
+TEST_CASE("an index under another name is rewritten, and of several the usual one counts") {
+    const SmallCheckpoint small;
+    small.open();
+    const std::string usual = small.folder.file("in/model.safetensors.index.json");
+    const std::string other = small.folder.file("in/diffusion.safetensors.index.json");
+    std::filesystem::rename(usual, other);
+    const LayoutFile layout = layout_of({2, 4, 2, 2}, {2, 0, 3, 1, 1, 2, 0, 3});
+    const ModelFamily& family = find_model_family("deepseek-v4");
+    bake_checkpoint(Checkpoint::open(small.folder.file("in")), family, layout, small.folder.file("out"), false, {});
+    const auto map =
+        nlohmann::json::parse(content_of(small.folder.file("out/diffusion.safetensors.index.json")))["weight_map"];
+    CHECK(map["layers.1.ffn.experts.2.w1.weight"] == "a.safetensors");  // what expert 0 was, in the first shard
+    small.folder.write("in/second.safetensors.index.json", content_of(other));
+    CHECK_THAT(error_of([&] { Checkpoint::open(small.folder.file("in")); }).what(), Catch::Contains("has the indexes"));
+    std::filesystem::rename(other, usual);
+    CHECK(Checkpoint::open(small.folder.file("in")).left_out() ==
+          std::vector<std::string>{"second.safetensors.index.json"});
+}
+
+TEST_CASE("a shard that is replaced while it is read is noticed") {
+    const SmallCheckpoint small;
+    const Checkpoint source = small.open();
+    CHECK_NOTHROW(source.require_unchanged());
+    small.folder.write("in/b.new", shard_of(small.second));
+    std::filesystem::rename(small.folder.file("in/b.new"), small.folder.file("in/b.safetensors"));  // the same bytes
+    const Error error = error_of([&] {
+        bake_checkpoint(source, find_model_family("deepseek-v4"), layout_of({2, 4, 2, 2}, {2, 0, 3, 1, 1, 2, 0, 3}),
+                        small.folder.file("out"), false, {});
+    });
+    CHECK_THAT(error.what(), Catch::Contains("b.safetensors: was replaced or changed while it was read"));
+    CHECK_FALSE(std::filesystem::exists(small.folder.file("out")));
+}
+
+TEST_CASE("what was baked is baked again only to be composed, and the record says so") {
+    const SmallCheckpoint small;
+    const LayoutFile layout = layout_of({2, 4, 2, 2}, {2, 0, 3, 1, 1, 2, 0, 3});
+    const ModelFamily& family = find_model_family("deepseek-v4");
+    const std::string once = small.folder.file("once"), twice = small.folder.file("twice");
+    const CheckpointRecord first = bake_checkpoint(small.open(), family, layout, once, false, {});
+    const auto again = [&](bool compose) {
+        return bake_checkpoint(Checkpoint::open(once), family, layout, twice, false, {}, compose);
+    };
+    CHECK_THAT(error_of([&] { again(false); }).what(), Catch::Contains("was written by eplb-load bake"));
+    CHECK_FALSE(std::filesystem::exists(twice));
+    const CheckpointRecord second = again(true);
+    REQUIRE(second.notes.size() == 1);
+    CHECK_THAT(second.notes[0], Catch::Contains("composed") && Catch::Contains(first.map_hash));
+    // layer 0: expert 0 is what expert 2 was, which is what expert 3 was
+    CHECK(tensor_text(Checkpoint::open(twice), "layers.0.ffn.experts.0.w1.weight") == "03");
+    CHECK(error_of([&] {
+              bake_checkpoint(small.open(), family, layout, small.folder.file("x"), false, {}, true);
+          }).code() == ErrorCode::usage);
+}
+
+TEST_CASE("--force replaces only a folder that holds our record and no input") {
+    const SmallCheckpoint small;
+    const LayoutFile layout = layout_of({2, 4, 2, 2}, {2, 0, 3, 1, 1, 2, 0, 3});
+    const Checkpoint source = small.open();
+    const auto refusal = [&](const std::string& out) {
+        return std::string(
+            error_of([&] { bake_checkpoint(source, find_model_family("deepseek-v4"), layout, out, true, {}); }).what());
+    };
+    const std::string in = small.folder.file("in"), other = small.folder.file("other");
+    CHECK_THAT(refusal(in), Catch::Contains("holds the input"));
+    CHECK_THAT(refusal(in + "/../in/"), Catch::Contains("holds the input"));
+    CHECK_THAT(refusal(small.folder.path().string()), Catch::Contains("holds the input"));
+    CHECK_THAT(refusal(in + "/config.json"), Catch::Contains("is no folder"));
+    std::filesystem::create_directory(other);
+    small.folder.write("other/precious", std::string_view("p"));
+    CHECK_THAT(refusal(other), Catch::Contains("has no eplb-checkpoint.json"));
+    std::filesystem::create_directory_symlink(other, small.folder.file("link"));
+    CHECK_THAT(refusal(small.folder.file("link")), Catch::Contains("is no folder"));
+    CHECK(content_of(other + "/precious") == "p");
+    const std::string out = small.folder.file("out");
+    bake_checkpoint(source, find_model_family("deepseek-v4"), layout, out, true, {});
+    bake_checkpoint(source, find_model_family("deepseek-v4"), layout, out, true, {});
+    std::filesystem::create_directory(out + "/moved");  // the folder that was written now holds an input
+    std::filesystem::rename(in, out + "/moved/in");
+    const Checkpoint inside = Checkpoint::open(out + "/moved/in");
+    CHECK_THAT(
+        error_of([&] { bake_checkpoint(inside, find_model_family("deepseek-v4"), layout, out, true, {}); }).what(),
+        Catch::Contains("holds the input"));
+}
+
+TEST_CASE("links that lead in a circle are no files of a checkpoint") {
+    const SmallCheckpoint small;
+    small.open();
+    std::filesystem::create_symlink("loop", small.folder.file("in/loop"));
+    CHECK(Checkpoint::open(small.folder.file("in")).left_out() == std::vector<std::string>{"loop"});
+}
+
 TEST_CASE("an index that names what is not there is refused") {
     const SmallCheckpoint small;
     small.open();

@@ -52,8 +52,8 @@ class Interrupted(unittest.TestCase):
         for file in record["files"]:
             self.assertEqual(hashlib.sha256((self.folder / "out" / file["name"]).read_bytes()).hexdigest(), file["sha256"])
 
-    def kill_when(self, command, reached):
-        """Whether the program was killed before its end."""
+    def kill_when(self, command, reached, number=signal.SIGKILL):
+        """The exit code of the program, which gets a signal before its end if it can be had."""
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         end = time.monotonic() + 60
         while process.poll() is None and time.monotonic() < end:
@@ -63,8 +63,8 @@ class Interrupted(unittest.TestCase):
                     break
             except FileNotFoundError:
                 break  # was renamed just now
-        process.send_signal(signal.SIGKILL)
-        return process.wait() == -signal.SIGKILL
+        process.send_signal(number)
+        return process.wait()
 
     def test_killed_at_any_moment_nothing_is_under_the_final_name(self):
         for kind in ("bake", "slots"):
@@ -72,7 +72,7 @@ class Interrupted(unittest.TestCase):
             moments = [lambda folder: True, lambda folder: len(os.listdir(folder)) >= 2,
                        lambda folder: (folder / "eplb-checkpoint.json").exists()]
             for reached in moments:
-                if self.kill_when(self.command(kind), reached) and not (self.folder / "out").exists():
+                if self.kill_when(self.command(kind), reached) == -signal.SIGKILL and not (self.folder / "out").exists():
                     killed += 1
                     self.assertTrue(all(name.startswith(".out.") for name in self.left_over()), self.left_over())
                 else:
@@ -91,6 +91,28 @@ class Interrupted(unittest.TestCase):
                         lambda folder: (folder / "eplb-checkpoint.json").exists()):
             self.kill_when(self.command("bake", "--force"), reached)
             self.assert_whole()
+
+    def test_a_signal_that_asks_to_end_leaves_nothing(self):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            code = self.kill_when(self.command("bake"), lambda folder: True, number)
+            if code == 0:  # it was faster
+                self.assert_whole()
+                shutil.rmtree(self.folder / "out")
+            else:
+                self.assertEqual(code, 128 + number)
+            self.assertEqual(self.left_over(), [])
+
+    def test_only_what_a_writer_could_have_left_is_removed(self):
+        names = [".out.0123456789abcdeX.tmp", ".out.0123456789abcdef.tmp.d", ".out.0123456789abcde.tmp", ".outs.0123456789abcdef.tmp"]
+        for name in names:
+            (self.folder / name).mkdir()
+        (self.folder / "precious").mkdir()
+        (self.folder / "precious" / "file").write_text("p")
+        (self.folder / ".out.fedcba9876543210.tmp").symlink_to("precious")
+        (self.folder / ".out.0123456789abcdef.tmp").mkdir()
+        subprocess.run(self.command("bake"), check=True, stdout=subprocess.DEVNULL, timeout=60)
+        self.assertEqual(self.left_over(), sorted([*names, "out", "precious", ".out.fedcba9876543210.tmp"]))
+        self.assertEqual((self.folder / "precious" / "file").read_text(), "p")
 
     def assert_refused(self, result, out):
         self.assertEqual(result.returncode, 5, result.stderr)
