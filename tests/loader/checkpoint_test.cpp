@@ -308,7 +308,7 @@ TEST_CASE("what was baked is baked again only to be composed, and the record say
           }).code() == ErrorCode::usage);
 }
 
-TEST_CASE("--force replaces only a folder that holds our record and no input") {
+TEST_CASE("a forced run replaces only a folder that holds our record and no input") {
     const SmallCheckpoint small;
     const LayoutFile layout = layout_of({2, 4, 2, 2}, {2, 0, 3, 1, 1, 2, 0, 3});
     const Checkpoint source = small.open();
