@@ -33,14 +33,22 @@ def mutants(prefixes):
 
 
 def copy_tree(target):
-    """The sources with their times, so that only what changed is built again."""
+    """Only what differs is written, so only that is built again."""
+    wanted = set()
     for name in COPIED:
-        source, copy = ROOT / name, target / name
-        if source.is_dir():
-            shutil.rmtree(copy, ignore_errors=True)
-            shutil.copytree(source, copy, symlinks=True)
-        else:
-            shutil.copy2(source, copy)
+        source = ROOT / name
+        for path in source.rglob("*") if source.is_dir() else [source]:
+            if not path.is_file() or "__pycache__" in path.parts:
+                continue
+            copy = target / path.relative_to(ROOT)
+            wanted.add(copy)
+            if not copy.exists() or copy.read_bytes() != path.read_bytes():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, copy)
+    for name in COPIED:
+        for path in (target / name).rglob("*"):
+            if path.is_file() and path not in wanted:
+                path.unlink()
 
 
 def run(command, folder, limit):
