@@ -31,14 +31,15 @@ struct FitProblem {
 
 // What the step objective's guard saw and decided for the whole model, and what it expects.
 struct GuardFacts {
-    int record_slots = 0;                  // with counts
+    int record_slots = 0;                  // with counts, copies once
     bool window_fit = false;               // the slots show noise only, so every layer got the window fit
     std::optional<double> predictability;  // pooled leave-one-out R^2 of slots by slots; empty: fewer than three slots
     double noise_level = 0;                // what it must exceed
-    int replica_quarters = 0;              // exponent of the peaks in the replica counts, in quarters
-    double replica_share = 0;              // of the annealer's proposals that change replica counts
-    double mean_shrink = 1;                // mean over the layers of the factor lambda towards the mean slot
-    int step_layers = 0, window_layers = 0;  // layers by the fit that won on the fitted slots
+    std::optional<double> difference_of_two;  // of exactly two slots: how many times counting noise they differ by
+    int replica_quarters = 0;                 // exponent of the peaks in the replica counts, in quarters
+    double replica_share = 0;                 // of the annealer's proposals that change replica counts
+    double mean_shrink = 1;                   // mean over the layers of the factor lambda towards the mean slot
+    int step_layers = 0, window_layers = 0;   // layers by the fit that won on the fitted slots
     // Cross-validated on a sample of the layers; empty with fewer than three record slots.
     std::optional<double> expected_holdout;  // mean step balancedness on slots not fitted on
     std::optional<double> expected_gain;     // by how much it is below the window fit's there

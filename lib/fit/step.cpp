@@ -15,27 +15,21 @@
 #include "fit/replicate.hpp"
 #include "fit/shrink.hpp"
 #include "fit/slot_shares.hpp"
+#include "fit/slot_weights.hpp"
 #include "fit/window.hpp"
 #include "score/balance.hpp"
 
 namespace eplb {
 namespace {
 
-// Mean over the slots, weighted by their totals, of 1 / total.
-double mean_inverse_total(const SlotShares& shares, std::span<const std::int64_t> expert_totals) {
-    double filled = 0, total = 0;
-    for (int slot = 0; slot < shares.slots; ++slot) filled += shares.weight(slot) > 0 ? 1 : 0;
-    for (const std::int64_t count : expert_totals) total += static_cast<double>(count);
-    return filled / total;
-}
-
 // Sharpness of the smoothed maximum: docs/theory.md, "The energy".
 double sharpness_for(int ranks) {
     return 3 * std::sqrt(static_cast<double>(ranks));
 }
 
-std::vector<ExpertId> annealed_row(const LayerCounts& counts, int ranks, int slots_per_rank, const StepPlan& plan,
+std::vector<ExpertId> annealed_row(const LayerCounts& recorded, int ranks, int slots_per_rank, const StepPlan& plan,
                                    Work work, std::uint64_t seed, double& lambda) {
+    const auto [counts, inverse_total] = weigh_slots(recorded);
     const auto totals = counts.expert_totals();
     const auto weights = replica_weights(counts, plan.facts.replica_quarters);
     const auto replicas = replicate(weights, ranks, ranks * slots_per_rank);
@@ -48,8 +42,7 @@ std::vector<ExpertId> annealed_row(const LayerCounts& counts, int ranks, int slo
     SlotShares shares = slot_shares(counts, ranks);
     // Replica counts come from the slots as they are: shrinking their peaks too costs .02 to .2 of holdout step value
     // where an expert has rare high peaks.
-    lambda = shrink_factor(shares, replicas, ranks, sharpness_for(ranks), plan.predictability(),
-                           mean_inverse_total(shares, totals));
+    lambda = shrink_factor(shares, replicas, ranks, sharpness_for(ranks), plan.predictability(), inverse_total);
     if (lambda < 1) shrink(shares, lambda);
     if (plan.mean_slot_weight > 0) shares = with_mean_slot(shares, plan.mean_slot_weight);
     return anneal(shares, start, ranks, options);
@@ -108,10 +101,12 @@ StepRow fit_step_row(const LayerCounts& counts, std::span<const ExpertId> window
     return result;
 }
 
-FitResult fit_step(const FitProblem& problem) {
+FitResult fit_step(const FitProblem& recorded) {
+    const StepPlan plan = plan_step_fit(recorded);
+    const std::optional<FitProblem> merged = without_copies(recorded);
+    const FitProblem& problem = merged ? *merged : recorded;
     const Geometry& geometry = problem.geometry;
     const Work work = step_work(problem.effort, problem.layers.empty() ? 0 : problem.layers.front().slots);
-    const StepPlan plan = plan_step_fit(problem);
     std::vector<StepRow> rows(problem.layers.size());
     FitResult result;
     const auto fit_row = [&](int layer, std::span<const std::int64_t> totals, std::span<ExpertId> row) {

@@ -36,6 +36,6 @@ StepRow fit_step_row(const LayerCounts& counts, std::span<const ExpertId> window
 // Step balancedness of a row under the even split, by the judge; 1 for counts that are all zero.
 double step_balancedness(const LayerCounts& counts, std::span<const ExpertId> row, int ranks);
 
-FitResult fit_step(const FitProblem& problem);
+FitResult fit_step(const FitProblem& recorded);
 
 }  // namespace eplb
