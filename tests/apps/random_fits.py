@@ -20,9 +20,9 @@ import numpy as np
 
 SCHEMAS = pathlib.Path(__file__).resolve().parents[2] / "data" / "schemas"
 POLICIES = ["search", "search", "search", "greedy-swap", "deepseek", "trivial", "random"]
-RULES = ["sglang-a", "sglang-b", "sglang-c", "sglang-d", "vllm-ascend", "xllm", "omni", "trtllm", "vllm", "balanced"]
-TABLE_RULES = ["sglang-a", "sglang-b", "sglang-c", "sglang-d", "vllm-ascend", "xllm", "omni"]
-NEED_NODES = ("sglang-b", "sglang-c", "sglang-d", "omni")
+RULES = ["sglang-a", "sglang-b-fill-all", "sglang-c", "sglang-d-subset", "vllm-ascend", "xllm", "omni", "trtllm", "vllm", "balanced"]
+TABLE_RULES = ["sglang-a", "sglang-b-fill-all", "sglang-c", "sglang-d-subset", "vllm-ascend", "xllm", "omni"]
+NEED_NODES = ("sglang-b-fill-all", "sglang-c", "sglang-d-subset", "omni")
 NAMES = ["counts.npy", "two words.npy", 'a "quoted" name.npy', "tab\there.npy", b"not-utf8-\xff.npy".decode("utf-8", "surrogateescape"),
          "kurz-\u00fc.npy"]
 TEXTS = ["plain", "quotes \" and \\", "\u00fc\u4e2d", "control \x01 and newline \n", 3, 0.1, 1e-300, None]
