@@ -19,9 +19,13 @@ namespace {
 std::string format_of(const std::filesystem::path& path) {
     const std::string extension = path.extension().string();
     if (extension == ".pt") return "pt";
+#ifdef EPLB_HAVE_HDF5
     if (extension == ".h5" || extension == ".hdf5") return "h5";
-    throw Error(ErrorCode::output, path.string(), "a window is written as .pt or .h5",
-                "choose a file name that ends so");
+    constexpr const char* offered = "a window is written as .pt or .h5";
+#else
+    constexpr const char* offered = "this library writes a window as .pt: it was built without HDF5";
+#endif
+    throw Error(ErrorCode::output, path.string(), offered, "choose a file name that ends so");
 }
 
 Tensor as_counts(const at::Tensor& counts) {
