@@ -213,6 +213,7 @@ std::string canonical_command_line(const FitOptions& options) {
     if (counts.reduction != Reduction::unknown) add("reduction", name_of(counts.reduction));
     add_given("recorded-ranks", counts.recorded_ranks);
     if (counts.recorded_layout) add("recorded-layout", base_name(*counts.recorded_layout));
+    add_given("tokens-per-slot", counts.tokens_per_slot);
     if (counts.pt_reader == PtReader::libtorch) add("pt-reader", "libtorch");
     if (counts.cross_check_libtorch) add("cross-check", "libtorch");
     add("ranks", options.ranks);

@@ -7,6 +7,7 @@
 
 #include "check/rank_set.hpp"
 #include "core/parallel_loop.hpp"
+#include "counts_io/expand_inputs.hpp"
 #include "counts_io/libtorch_reader.hpp"
 #include "files/digest.hpp"
 
@@ -105,11 +106,12 @@ void sum_and_check(CheckedSet& set, const CountOptions& options) {
 
 CheckedSet check_count_files(const CountOptions& options, int threads) {
     if (options.files.empty()) throw Error(ErrorCode::usage, "", "no count file was given");
+    const std::vector<std::string> paths = expand_inputs(options.files);
     CheckedSet set;
-    set.files.resize(options.files.size());
-    for_each_index(static_cast<int>(options.files.size()), threads, [&](int index) {
+    set.files.resize(paths.size());
+    for_each_index(static_cast<int>(paths.size()), threads, [&](int index) {
         const auto file = static_cast<std::size_t>(index);
-        set.files[file] = check_file(options.files[file], options);
+        set.files[file] = check_file(paths[file], options);
     });
     std::vector<CountReport> decoded;
     for (const CheckedFile& file : set.files) {

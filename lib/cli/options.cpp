@@ -25,7 +25,8 @@ void add_common_options(CLI::App& app, CommonOptions& options, const std::string
 
 CLI::Option* add_count_options(CLI::App& app, CountOptions& options, const std::string& files_name) {
     CLI::Option* files =
-        app.add_option(files_name, options.files, "Count files, of any format that is read; - is stdin");
+        app.add_option(files_name, options.files,
+                       "Count files of any format that is read, folders, or patterns in quotes; - is stdin");
     const auto group = "Reading the counts";
     app.add_option("--format", options.format, "Format of the files, instead of looking at their content")
         ->group(group);
@@ -54,6 +55,10 @@ CLI::Option* add_count_options(CLI::App& app, CountOptions& options, const std::
         ->group(group);
     app.add_option("--recorded-layout", options.recorded_layout,
                    "Layout that was in force while counts of physical slots were recorded")
+        ->group(group);
+    app.add_option("--tokens-per-slot", options.tokens_per_slot,
+                   "With --format routed-ids: tokens that make up a record slot (default 256)")
+        ->check(CLI::PositiveNumber)
         ->group(group);
     add_choice<PtReader, PtReader>(app, "--pt-reader", options.pt_reader,
                                    {{"native", PtReader::native}, {"libtorch", PtReader::libtorch}},

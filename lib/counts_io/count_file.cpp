@@ -36,8 +36,13 @@ DecodedCounts read_pt_by_choice(const std::shared_ptr<const MappedFile>& file, c
                                                    : read_pt_counts(file, options);
 }
 
+// For formats that are a meaning of an array: only --format names them.
+bool never(Bytes) {
+    return false;
+}
+
 // In the order in which content is sniffed.
-constexpr std::array<CountFormat, 9> formats = {{
+constexpr std::array<CountFormat, 11> formats = {{
     {"pt", "PK\x03\x04", looks_like_pt, read_pt_by_choice, encode_pt_counts},
     {"npy", "\x93NUMPY", looks_like_npy, read_npy_counts, encode_npy_counts},
     {"h5", "\x89HDF\r\n\x1a\n", looks_like_hdf5, read_hdf5_counts, encode_hdf5_counts},
@@ -47,13 +52,15 @@ constexpr std::array<CountFormat, 9> formats = {{
     {"sglang-csv", "", looks_like_sglang_csv, read_sglang_csv_counts, nullptr},
     {"omni-txt", "", looks_like_omni_text, read_omni_counts, nullptr},
     {"msit-csv", "", looks_like_msit_csv, read_msit_counts, nullptr},
+    {"routed-ids", "", never, read_routed_ids, nullptr},
+    {"xllm-prefix", "", never, read_xllm_counts, nullptr},
 }};
 
 // Files that are taken for counts now and then, named so that nobody has to guess.
 struct Stranger {
     std::string_view magic, what, hint;
 };
-constexpr std::array<Stranger, 5> strangers = {{
+constexpr std::array<Stranger, 10> strangers = {{
     {"version https://git-lfs", "is a Git LFS pointer, not the file itself", "run git lfs pull"},
     {"\x1f\x8b", "is compressed with gzip", "gunzip it first"},
     {"\x28\xb5\x2f\xfd", "is compressed with zstd", "unzstd it first"},
@@ -61,6 +68,11 @@ constexpr std::array<Stranger, 5> strangers = {{
      "7zXZ",
      "is compressed with xz", "unxz it first"},
     {"BZh", "is compressed with bzip2", "bunzip2 it first"},
+    {"\x04\x22\x4d\x18", "is compressed with lz4", "unlz4 it first"},
+    {"PAR1", "is a Parquet file", "save the counts as an array: numpy.save(\"counts.npy\", array)"},
+    {"ARROW1", "is an Arrow file", "save the counts as an array: numpy.save(\"counts.npy\", array)"},
+    {"SQLite format 3", "is an SQLite database", "save the counts as an array: numpy.save(\"counts.npy\", array)"},
+    {"num_slots:", "is a layout of TensorRT-LLM, not counts", "its counts are rank<r>.safetensors"},
 }};
 
 [[noreturn]] void refuse(std::string_view finding, std::string what, std::string hint) {
@@ -154,6 +166,18 @@ void apply_sidecar(CountFile& file) {
 
 }  // namespace
 
+DecodedCounts read_array(const std::shared_ptr<const MappedFile>& file, const CountOptions& options) {
+    constexpr std::array<std::string_view, 4> containers{"pt", "npy", "h5", "json"};
+    const CountFormat& format = format_of(file->bytes(), std::nullopt);
+    if (std::find(containers.begin(), containers.end(), format.name) == containers.end()) {
+        refuse("NOT_A_COUNT_FILE", fmt::format("is {}, which holds no array", format.name),
+               "give the array as .npy, .pt, HDF5 or JSON");
+    }
+    CountOptions of_array = options;
+    of_array.format = std::string(format.name);  // a list of ids may well look like a layout
+    return format.read(file, of_array);
+}
+
 CountFile decode_count_file(const std::shared_ptr<const MappedFile>& file, const CountOptions& options) {
     const Bytes bytes = file->bytes();
     try {
@@ -162,6 +186,10 @@ CountFile decode_count_file(const std::shared_ptr<const MappedFile>& file, const
                    "nothing was written: was the recorder started and dumped, and is there room on the disk?");
         }
         const CountFormat& format = format_of(bytes, options.format);
+        if (options.tokens_per_slot && format.name != "routed-ids") {
+            throw Error(ErrorCode::usage, "--tokens-per-slot", "only routed ids are cut into record slots",
+                        "say --format routed-ids too");
+        }
         DecodedCounts decoded = format.read(file, options);
         fold_to_experts(decoded, options);
         make_three_dimensional(decoded.tensor);

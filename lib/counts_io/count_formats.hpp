@@ -43,6 +43,8 @@ DecodedCounts read_json_lines_counts(const std::shared_ptr<const MappedFile>& fi
 DecodedCounts read_msit_counts(const std::shared_ptr<const MappedFile>& file, const CountOptions& options);
 DecodedCounts read_omni_counts(const std::shared_ptr<const MappedFile>& file, const CountOptions& options);
 DecodedCounts read_sglang_csv_counts(const std::shared_ptr<const MappedFile>& file, const CountOptions& options);
+DecodedCounts read_routed_ids(const std::shared_ptr<const MappedFile>& file, const CountOptions& options);
+DecodedCounts read_xllm_counts(const std::shared_ptr<const MappedFile>& file, const CountOptions& options);
 DecodedCounts read_trtllm_counts(const std::shared_ptr<const MappedFile>& file, const CountOptions& options);
 
 // counts: contiguous [record slots, layers, experts], int32 or int64; rank: who writes them, where a format says so.
@@ -62,6 +64,9 @@ bool looks_like_msit_csv(std::span<const std::byte> bytes);
 bool looks_like_omni_text(std::span<const std::byte> bytes);
 bool looks_like_sglang_csv(std::span<const std::byte> bytes);
 bool looks_like_safetensors(std::span<const std::byte> bytes);
+
+// The one array of a .pt, .npy, HDF5 or JSON file, for formats that say what such an array means.
+DecodedCounts read_array(const std::shared_ptr<const MappedFile>& file, const CountOptions& options);
 
 // The counts of one JSON value, as a JSON count file and a line of JSON lines hold them.
 class JsonValue;

@@ -56,6 +56,9 @@ std::vector<SlotAxes> readings(const Tensor& tensor, const SlotMap& map, const s
     };
     if (tensor.shape.size() == 2) offer("[layers, slots]", {-1, 0, -1, 1});
     if (tensor.shape.size() == 3) offer("[record slots, layers, slots]", {0, 1, -1, 2});
+    if (known && known->received && tensor.shape.size() == 4) {
+        offer("[record slots, layers, ranks, slots]", {0, 1, 2, 3});
+    }
     if (known) return found;
     if (tensor.shape.size() == 3) {
         offer("[ranks, layers, slots]", {-1, 1, 0, 2});
@@ -247,12 +250,13 @@ void fold_to_experts(DecodedCounts& counts, const CountOptions& options) {
         map = known->map;
         layout = "the layout in the file";
     } else {
-        const std::int64_t columns = counts.tensor.shape.back();
+        const bool by_rank = counts.tensor.shape.size() == 4;
+        const std::int64_t columns = counts.tensor.shape.back() * (by_rank ? counts.tensor.shape[2] : 1);
         const std::optional<int> experts = known->experts;
         const bool whole = experts && columns == *experts;
         const bool share = experts && columns > 0 && *experts % columns == 0 && known->rank;
         if (!whole && !share) ask_for_layout(counts, experts);
-        const std::int64_t layers = counts.tensor.shape[counts.tensor.shape.size() - 2];
+        const std::int64_t layers = counts.tensor.shape[by_rank ? 1 : counts.tensor.shape.size() - 2];
         if (layers > max_layers) fail_fold("BAD_GEOMETRY", fmt::format("{} layers are those of no model", layers), "");
         map = identity(static_cast<int>(layers), *experts);
         layout = "the experts in their order, one slot each";

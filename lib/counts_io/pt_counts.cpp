@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "counts_io/count_formats.hpp"
+#include "counts_io/layer_stack.hpp"
 #include "counts_io/pt_pickle.hpp"
 #include "files/zip.hpp"
 
@@ -38,6 +39,9 @@ std::string root_of(const ZipArchive& archive) {
                     "save counts with torch.save");
         }
         return root;
+    }
+    if (archive.find("[Content_Types].xml") != nullptr) {
+        fail_at("NOT_A_COUNT_FILE", "", "is an Office document (.xlsx)", "export the sheet as CSV, one line a layer");
     }
     const bool arrays = std::any_of(archive.members().begin(), archive.members().end(),
                                     [](const ZipMember& member) { return member.name.ends_with(".npy"); });
@@ -131,6 +135,16 @@ class Storages {
     std::map<const ZipMember*, ZipBytes> records_;
 };
 
+Tensor load_layers(const std::vector<PtLayer>& layers, Storages& storages, const CountOptions& options) {
+    SeparateStorages separate;
+    std::vector<LayerCountsOf> parts;
+    for (const PtLayer& layer : layers) {
+        separate.add(layer.tensor, layer.tensor.path);
+        parts.push_back({layer.layer, storages.load(layer.tensor), layer.tensor.path});
+    }
+    return stack_layers(parts, options.layers);
+}
+
 // A cut file has lost its directory, but the pickle stands at its front and tells how large it should be.
 [[noreturn]] void fail_truncated(const MappedFile& file, const CountOptions& options, const Error& lost) {
     const ZipLocalHeader first = read_local_header(file.bytes(), 0);
@@ -142,7 +156,7 @@ class Storages {
             // The pickle is cut or damaged too: nothing more can be said than `lost` says.
         }
     }
-    if (!choice) throw lost;
+    if (!choice || !choice->layers.empty()) throw lost;
     const std::int64_t needed = choice->tensor.storage.bytes();
     if (static_cast<std::uint64_t>(needed) <= file.bytes().size() - first.data_at) throw lost;
     throw Error(ErrorCode::input, lost.where(),
@@ -199,10 +213,17 @@ DecodedCounts read_pt_counts(const std::shared_ptr<const MappedFile>& file, cons
         return fold_per_pass(*per_pass, [&](const PtTensor& tensor) { return storages.load(tensor); });
     }
     DecodedCounts result;
-    result.tensor = storages.load(choice->tensor);
     result.reduction = choice->reduction;
-    result.saved_on = choice->tensor.storage.location;
+    result.columns = choice->columns;
     result.findings = std::move(choice->findings);
+    if (!choice->layers.empty()) {
+        result.tensor = load_layers(choice->layers, storages, options);
+        result.saved_on = choice->layers.front().tensor.storage.location;
+        return result;
+    }
+    result.tensor = storages.load(choice->tensor);
+    result.saved_on = choice->tensor.storage.location;
+    if (choice->map) result.slots.map = slot_map_of(storages.load(*choice->map), options.experts, choice->map->path);
     return result;
 }
 

@@ -1,16 +1,16 @@
-// SGLang's per-pass dumps: one rank's physical counts of each pass, in the order of the passes, with the last layout.
+// SGLang's per-pass and per-token dumps: one rank's physical counts, or the physical slots of its tokens, of each pass
+// in the order of the passes, with the last layout.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/counts.hpp"
 #include "core/error.hpp"
 #include "core/geometry.hpp"
 #include "counts_io/count_formats.hpp"
+#include "counts_io/layer_stack.hpp"
 #include "counts_io/pt_pickle.hpp"
 #include "files/digest.hpp"
 
@@ -37,22 +37,61 @@ std::vector<std::int64_t> matrix(const Tensor& tensor, const std::string& where)
     return values;
 }
 
-// Loads the counts of all passes, as views. They lie apart in the file, so that they have no more elements than their
-// storages: if one storage stood for many passes, a small file could stand for any number of counts.
+// Loads the counts or ids of all passes, as views.
 std::vector<Tensor> load_passes(const PtPerPass& dump, const std::vector<std::int64_t>& shape,
                                 const std::function<Tensor(const PtTensor&)>& load) {
     std::vector<Tensor> passes;
-    std::set<std::string_view> storages;
-    std::int64_t elements = 0;
+    SeparateStorages separate;
     for (const PtRecord& record : dump.records) {
         const std::string where = fmt::format("pass {}", record.pass);
-        passes.push_back(load(record.counts));
-        if (passes.back().shape != shape) fail_per_pass(where, "the counts have another shape than the layout");
-        if (storages.insert(record.counts.storage.key).second) elements += record.counts.storage.elements;
-        elements -= passes.back().numel();
-        if (elements < 0) fail_per_pass(where, "its counts share a storage with those of other passes");
+        passes.push_back(load(record.tensor));
+        const Tensor& tensor = passes.back();
+        if (record.ids && (tensor.shape.size() != 3 || tensor.shape[0] != shape[0] || !is_integer(tensor.dtype))) {
+            fail_per_pass(where, fmt::format("{} are no ids [layers, tokens, top-k] of {} layers",
+                                             record.tensor.describe(), shape[0]));
+        }
+        if (!record.ids && tensor.shape != shape) {
+            fail_per_pass(where, "the counts have another shape than the layout");
+        }
+        separate.add(record.tensor, where);
     }
     return passes;
+}
+
+// One pass: [layers, physical slots].
+std::vector<std::int64_t> slot_counts(const PtRecord& record, const Tensor& tensor, std::size_t slots,
+                                      const std::string& where) {
+    if (!record.ids) return matrix(tensor, where);
+    const std::int64_t layers = tensor.shape[0], tokens = tensor.shape[1], top_k = tensor.shape[2];
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(layers) * slots);
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+        for (std::int64_t token = 0; token < tokens; ++token) {
+            for (std::int64_t choice = 0; choice < top_k; ++choice) {
+                const std::int64_t id = integer_at(
+                    tensor, layer * tensor.strides[0] + token * tensor.strides[1] + choice * tensor.strides[2]);
+                if (id == -1) continue;  // padding, and the columns that a smaller top-k leaves
+                if (id < 0 || id >= static_cast<std::int64_t>(slots)) {
+                    fail_per_pass(fmt::format("{}, layer {}, token {}", where, layer, token),
+                                  fmt::format("{} is none of the {} physical slots", id, slots));
+                }
+                ++counts[static_cast<std::size_t>(layer) * slots + static_cast<std::size_t>(id)];
+            }
+        }
+    }
+    return counts;
+}
+
+// A recorder in a mode that its backend does not feed writes -1 everywhere.
+void require_ids(const PtPerPass& dump, const std::vector<std::int64_t>& counts) {
+    const bool ids = std::all_of(dump.records.begin(), dump.records.end(), [](const PtRecord& r) { return r.ids; });
+    if (!ids || dump.records.empty()) return;
+    if (std::any_of(counts.begin(), counts.end(), [](std::int64_t count) { return count != 0; })) return;
+    throw Error(ErrorCode::input, "",
+                fmt::format("a per-token dump of {} passes without global_physical_count, and every id in its "
+                            "topk_ids_of_layer is -1: nothing was counted",
+                            dump.records.size()),
+                "record again with --expert-distribution-recorder-mode stat or per_pass")
+        .as_finding("EMPTY_COUNTS");
 }
 
 }  // namespace
@@ -79,13 +118,18 @@ DecodedCounts fold_per_pass(const PtPerPass& dump, const std::function<Tensor(co
     const auto slots = static_cast<std::size_t>(map_tensor.shape[1]), experts = static_cast<std::size_t>(largest) + 1;
     const std::vector<Tensor> tensors = load_passes(dump, map_tensor.shape, load);
     const std::size_t passes = tensors.size();
+    std::int64_t stored = 0;
+    for (const Tensor& tensor : tensors) stored += tensor.numel();
+    const auto wide = [](std::size_t extent) { return static_cast<std::int64_t>(extent); };
+    require_plausible_size(cells_of(wide(passes), wide(layers), wide(experts)), stored,
+                           fmt::format("{} passes of {} layers x {} experts", passes, layers, experts));
     std::vector<std::int64_t> counts(passes * layers * experts);
     WindowFacts facts;
     facts.rank = dump.rank;
     for (std::size_t pass = 0; pass < passes; ++pass) {
         const PtRecord& record = dump.records[pass];
         const std::string where = fmt::format("pass {}", record.pass);
-        const std::vector<std::int64_t> physical = matrix(tensors[pass], where);
+        const std::vector<std::int64_t> physical = slot_counts(record, tensors[pass], slots, where);
         std::int64_t* const target = counts.data() + pass * layers * experts;
         for (std::size_t cell = 0; cell < physical.size(); ++cell) {
             std::int64_t& logical = target[cell / slots * experts + static_cast<std::size_t>(map[cell])];
@@ -96,6 +140,7 @@ DecodedCounts fold_per_pass(const PtPerPass& dump, const std::function<Tensor(co
         }
         facts.sequence.push_back(record.pass);
     }
+    require_ids(dump, counts);
     std::string map_text;
     for (const std::int64_t expert : map) map_text += fmt::format("{} ", expert);
     facts.layouts = {sha256_hex(map_text)};
@@ -106,6 +151,7 @@ DecodedCounts fold_per_pass(const PtPerPass& dump, const std::function<Tensor(co
     result.reduction = Reduction::per_rank;
     result.saved_on = dump.map.storage.location;
     result.window = std::move(facts);
+    result.columns = Columns::experts;
     return result;
 }
 

@@ -11,8 +11,10 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "core/geometry.hpp"
 #include "core/printable.hpp"
 #include "counts_io/extra_keys.hpp"
+#include "counts_io/layer_stack.hpp"
 
 namespace eplb {
 namespace {
@@ -278,7 +280,95 @@ void note_extra_keys(const Pickle& pickle, std::string_view chosen, std::vector<
     extra.move_to(findings);
 }
 
+constexpr std::string_view map_key = "physical_to_logical_map";
+
+std::optional<std::int64_t> layer_of_node(const PickleNode& key) {
+    if (key.kind == PickleKind::text) return layer_of_key(key.text);
+    if (key.kind != PickleKind::integer || key.integer < 0 || key.integer >= max_layers) return std::nullopt;
+    return key.integer;
+}
+
+// A tensor for each layer: in a dict under the layers' numbers, or one-axis tensors in a list. Empty where the root is
+// neither.
+std::vector<PtLayer> layers_of(const Pickle& pickle, const TensorReader& reader) {
+    const PickleNode& root = pickle[pickle.root];
+    std::vector<PtLayer> layers;
+    if (root.kind == PickleKind::dict) {
+        const PickleNode* stranger = nullptr;  // a tensor under another key
+        for (std::size_t position = 0; position + 1 < root.items.size(); position += 2) {
+            std::optional<PtTensor> tensor = reader.tensor(pickle.item(root, position + 1));
+            if (!tensor) continue;
+            const std::optional<std::int64_t> layer = layer_of_node(pickle.item(root, position));
+            if (layer) {
+                tensor->path = fmt::format("layer {}", *layer);
+                layers.push_back({*layer, std::move(*tensor)});
+            } else if (stranger == nullptr) {
+                stranger = &pickle.item(root, position);
+            }
+        }
+        if (!layers.empty() && stranger != nullptr) {
+            fail_at(*stranger, "NOT_A_COUNT_FILE", "a tensor stands under another key than those of layers",
+                    "a key for each layer is its number, alone or behind \"layer_\"");
+        }
+        return layers;
+    }
+    if (root.kind != PickleKind::list && root.kind != PickleKind::tuple) return {};
+    for (std::size_t position = 0; position < root.items.size(); ++position) {
+        std::optional<PtTensor> tensor = reader.tensor(pickle.item(root, position));
+        if (!tensor || tensor->shape.size() != 1) return {};
+        tensor->path = fmt::format("[{}]", position);
+        layers.push_back({static_cast<std::int64_t>(position), std::move(*tensor)});
+    }
+    return layers;
+}
+
+// lmdeploy's recorder: a total since the start, summed over all ranks before it is written.
+bool is_of_lmdeploy(const Pickle& pickle) {
+    const PickleNode& root = pickle[pickle.root];
+    const auto has = [&](std::string_view key) { return pickle.find(root, key) != nullptr; };
+    return root.kind == PickleKind::dict && has("counts") && has("balancedness") && has("total_tokens");
+}
+
+[[noreturn]] void fail_choice(const PickleNode& root, const TensorSearch& search) {
+    std::vector<std::string> names;
+    for (const PtTensor& tensor : search.first) names.push_back(fmt::format("{} {}", tensor.path, tensor.describe()));
+    fail_at(root, "NOT_A_COUNT_FILE",
+            fmt::format("holds {} tensors that could be the counts: {}{}", search.count, fmt::join(names, ", "),
+                        search.count > names.size() ? ", ..." : ""),
+            "--dataset KEY names the one");
+}
+
+// Counts of physical slots beside the layout that was in force.
+PtChoice choose_slots(const Pickle& pickle, const PickleNode& map, TensorSearch& search) {
+    const PickleNode& root = pickle[pickle.root];
+    PtChoice choice;
+    choice.map = TensorReader(pickle).tensor(map);
+    if (!choice.map) fail_at(map, "NOT_A_COUNT_FILE", fmt::format("the value under \"{}\" is no tensor", map_key));
+    choice.map->path = fmt::format("['{}']", map_key);
+    if (search.count < 2) {
+        fail_at(root, "NOT_A_COUNT_FILE", fmt::format("this is a layout (key \"{}\"), not counts", map_key));
+    }
+    if (search.count > 2) fail_choice(root, search);
+    choice.tensor = std::move(search.first[search.first[0].path == choice.map->path ? 1 : 0]);
+    choice.columns = Columns::slots;
+    return choice;
+}
+
 }  // namespace
+
+void SeparateStorages::add(const PtTensor& tensor, const std::string& where) {
+    if (storages_.insert(tensor.storage.key).second) elements_ += tensor.storage.elements;
+    std::int64_t elements = 1;
+    for (const std::int64_t extent : tensor.shape) {
+        if (__builtin_mul_overflow(elements, extent, &elements)) elements = std::numeric_limits<std::int64_t>::max();
+    }
+    elements_ -= std::min(elements, elements_ + 1);
+    if (elements_ < 0) {
+        throw Error(ErrorCode::input, where, "its values share a storage with those of its neighbours",
+                    "save each tensor with .clone()")
+            .as_finding("BAD_GEOMETRY");
+    }
+}
 
 std::string PtTensor::describe() const {
     return fmt::format("{} [{}]", name_of(dtype), fmt::join(shape, ", "));
@@ -299,33 +389,39 @@ PtChoice choose_counts(const Pickle& pickle, const CountOptions& options) {
             if (!tensor) fail_at(*value, "NOT_A_COUNT_FILE", fmt::format("the value under \"{}\" is no tensor", key));
             choice.tensor = std::move(*tensor);
             choice.tensor.path = fmt::format("['{}']", key);
-            if (key == "logical_count") choice.reduction = Reduction::reduced;  // SGLang sums over all ranks first
+            if (key == "logical_count") {
+                choice.reduction = Reduction::reduced;  // SGLang sums over all ranks first
+                choice.columns = Columns::experts;
+            }
             note_extra_keys(pickle, key, choice.findings);
             return choice;
-        }
-        if (pickle.find(root, "physical_to_logical_map") != nullptr) {
-            fail_at(root, "NOT_A_COUNT_FILE", "this is a layout (key \"physical_to_logical_map\"), not counts");
         }
     }
     if (options.dataset) fail_at(root, "NOT_A_COUNT_FILE", fmt::format("has no key \"{}\"", key));
 
     TensorSearch search(pickle);
+    if (root.kind == PickleKind::dict) {
+        if (const PickleNode* map = pickle.find(root, map_key)) return choose_slots(pickle, *map, search);
+    }
+    if (std::vector<PtLayer> layers = layers_of(pickle, TensorReader(pickle)); !layers.empty()) {
+        PtChoice choice;
+        choice.layers = std::move(layers);
+        return choice;
+    }
     if (search.count == 0) {
         fail_at(root, "NOT_A_COUNT_FILE", "holds no \"logical_count\" and no tensor with two or three axes");
     }
-    if (search.count > 1) {
-        std::vector<std::string> names;
-        for (const PtTensor& tensor : search.first)
-            names.push_back(fmt::format("{} {}", tensor.path, tensor.describe()));
-        fail_at(root, "NOT_A_COUNT_FILE",
-                fmt::format("holds {} tensors that could be the counts: {}{}", search.count, fmt::join(names, ", "),
-                            search.count > names.size() ? ", ..." : ""),
-                "--dataset KEY names the one");
-    }
+    if (search.count > 1) fail_choice(root, search);
     PtChoice choice;
     choice.tensor = std::move(search.first.front());
-    if (choice.tensor.path.ends_with("['logical_count']")) choice.reduction = Reduction::reduced;
-    if (!choice.tensor.path.empty()) {
+    if (choice.tensor.path.ends_with("['logical_count']")) {
+        choice.reduction = Reduction::reduced;
+        choice.columns = Columns::experts;
+    }
+    if (is_of_lmdeploy(pickle)) {
+        choice.reduction = Reduction::reduced;
+        choice.columns = Columns::experts;
+    } else if (!choice.tensor.path.empty()) {
         choice.findings.push_back({Severity::info, "TENSOR_CHOSEN", choice.tensor.path,
                                    fmt::format("the only tensor with two or three axes, {}, is taken as the counts",
                                                choice.tensor.describe()),
@@ -372,7 +468,9 @@ std::optional<PtPerPass> find_per_pass(const Pickle& pickle) {
         if (!passes.insert(pass).second) {
             fail_at(*records, "MALFORMED", fmt::format("pass {} is recorded twice", pass));
         }
-        dump.records.push_back({pass, tensor(record, "global_physical_count")});
+        const bool ids = pickle.find(record, "global_physical_count") == nullptr &&
+                         pickle.find(record, "topk_ids_of_layer") != nullptr;
+        dump.records.push_back({pass, tensor(record, ids ? "topk_ids_of_layer" : "global_physical_count"), ids});
     }
     std::sort(dump.records.begin(), dump.records.end(),
               [](const PtRecord& a, const PtRecord& b) { return a.pass < b.pass; });

@@ -93,6 +93,36 @@ def tensorrt_llm(scratch):
     same_counts(scratch, "rank0.safetensors", counts)
 
 
+def torch_files(scratch):
+    """The same six layers, once as slots with a layout that is the experts in their order, once a tensor a layer."""
+    same_counts(scratch, "phys_and_map.pt", by_layer_and_expert())
+    same_counts(scratch, "dict_by_layer.pt", by_layer_and_expert())
+    finding, = validated(CASES / "r03_per_token_nocount_0.pt")["files"][0]["findings"]
+    check("a per-token dump of -1 is told", finding["code"] == "EMPTY_COUNTS" and "topk_ids_of_layer" in finding["message"])
+    for rank in range(4):
+        same_counts(scratch, f"per-rank/pt{rank}.pt", np.load(CASES / "per-rank" / f"tok{rank}.npy"))
+
+
+def routed_ids(scratch):
+    ids = np.load(CASES / "r28_routed_experts.npy").astype(int)
+    for tokens, flags in ((256, ()), (50, ("--tokens-per-slot", 50))):
+        slots = [ids[first:first + tokens] for first in range(0, len(ids), tokens)]
+        counts = np.array([[np.bincount(slot[:, layer].reshape(-1), minlength=128) for layer in range(ids.shape[1])]
+                           for slot in slots])
+        report = validated(CASES / "r28_routed_experts.npy", "--format", "routed-ids", *flags)["files"][0]
+        check("the ids are counted", report["shape"] == list(counts.shape) and report["total"] == counts.sum())
+        np.save(scratch / "oracle.npy", counts)
+        served = scratch / "served.json"
+        layout = [np.random.default_rng(7).permutation(128).tolist() for _ in range(ids.shape[1])]
+        json.dump({"physical_to_logical_map": layout}, open(served, "w"))
+        scored = [run("eplb-score", served, *words, "--ranks", 128, "--json", "--per-layer")
+                  for words in ((CASES / "r28_routed_experts.npy", "--format", "routed-ids", *flags),
+                                (scratch / "oracle.npy",))]
+        check(f"both are scored: {scored[0].stderr}{scored[1].stderr}", [each.returncode for each in scored] == [0, 0])
+        ours, theirs = (json.loads(each.stdout)["results"] for each in scored)
+        check("the counted ids score as numpy's", ours == theirs)
+
+
 def ranks_layers_slots(scratch):
     """[ranks, layers, slots], folded with a layout that has every expert somewhere and 16 of them twice."""
     slots = np.load(CASES / "r24_R_L_S.npy")
@@ -123,4 +153,6 @@ with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     text_and_json(folder)
     tensorrt_llm(folder)
+    torch_files(folder)
+    routed_ids(folder)
     ranks_layers_slots(folder)

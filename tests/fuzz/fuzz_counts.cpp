@@ -43,7 +43,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::span<const std::byte> bytes = std::as_bytes(std::span(data, size));
     CountOptions options;
     options.format = target == "pickle" ? "pt" : target;
-    if (target == "msit-csv" || target == "omni-txt") options.experts = 4;  // else every input is asked for a layout
+    if (target == "msit-csv" || target == "omni-txt" || target == "xllm-prefix")
+        options.experts = 4;  // else every input is asked for a layout
     try {
         const auto file = target == "pickle" ? MappedFile::copy_of("input", torch_file(bytes))
                                              : MappedFile::copy_of("input_rank_1", bytes);
