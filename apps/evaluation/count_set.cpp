@@ -104,9 +104,11 @@ void sum_and_check(CheckedSet& set, const CountOptions& options) {
 
 }  // namespace
 
-CheckedSet check_count_files(const CountOptions& options, int threads) {
-    if (options.files.empty()) throw Error(ErrorCode::usage, "", "no count file was given");
-    const std::vector<std::string> paths = expand_inputs(options.files);
+CheckedSet check_count_files(const CountOptions& asked, int threads) {
+    if (asked.files.empty()) throw Error(ErrorCode::usage, "", "no count file was given");
+    CountOptions options = asked;
+    options.files = expand_inputs(asked.files);  // a folder is many files: none of them is alone
+    const std::vector<std::string>& paths = options.files;
     CheckedSet set;
     set.files.resize(paths.size());
     for_each_index(static_cast<int>(paths.size()), threads, [&](int index) {

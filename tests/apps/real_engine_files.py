@@ -83,6 +83,19 @@ def text_and_json(scratch):
     same_counts(scratch, "bylayer.json", np.array([[layers[str(layer)] for layer in range(len(layers))]]))
 
 
+def folder_of_ranks(scratch):
+    """A folder is as many files as it holds: none of them is alone, and their sum is the window."""
+    folder = scratch / "mindie"
+    folder.mkdir()
+    (folder / "decode_0.csv").write_text("98,32\n55,30\n")
+    (folder / "decode_1.csv").write_text("40,30\n60,55\n")
+    ran = run("eplb-validate", folder, "--experts", 4, "--strict", "--json")
+    report = json.loads(ran.stdout)
+    check(f"a folder of all ranks has no warning: {report}", ran.returncode == 0)
+    check("a folder is its files", [pathlib.Path(each["file"]).name for each in report["files"]] ==
+          ["decode_0.csv", "decode_1.csv"])
+
+
 def tensorrt_llm(scratch):
     tensors = safetensors(CASES / "rank0.safetensors")
     keys = [tuple(map(int, key.split("_"))) for key in tensors]
@@ -152,6 +165,7 @@ def ranks_layers_slots(scratch):
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     text_and_json(folder)
+    folder_of_ranks(folder)
     tensorrt_llm(folder)
     torch_files(folder)
     routed_ids(folder)
