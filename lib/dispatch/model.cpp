@@ -280,4 +280,9 @@ int settled_sources(const DispatchModel& model, std::span<const DispatchSource> 
     return unsettled;
 }
 
+bool place_moves_streams(const DispatchModel& model, const DispatchSource& any, std::span<const SlotId> replicas) {
+    return model.seeded != nullptr && model.seeded->own_streams && replicas.size() > 1 &&
+           !prefers_node(*model.seeded, any, replicas);
+}
+
 }  // namespace eplb

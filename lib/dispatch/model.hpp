@@ -119,4 +119,8 @@ double replica_share_max_over_mean(const Layout& layout, const ReplicaShares& sh
 int settled_sources(const DispatchModel& model, std::span<const DispatchSource> sources,
                     std::span<const SlotId> replicas, int expert, std::span<int> settled);
 
+// Whether a replica that goes to another rank of its node changes what a seeded fill deals from then on: so where ranks
+// have streams of their own, and an own replica is what keeps a rank from drawing.
+bool place_moves_streams(const DispatchModel& model, const DispatchSource& any, std::span<const SlotId> replicas);
+
 }  // namespace eplb

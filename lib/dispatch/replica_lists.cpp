@@ -6,13 +6,18 @@
 
 namespace eplb::dispatch {
 
-ReplicaLists::ReplicaLists(const Layout& layout, int layer)
-    : first_(static_cast<std::size_t>(layout.geometry().experts) + 1), slots_(layout.row(layer).size()) {
-    const auto row = layout.row(layer);
+ReplicaLists::ReplicaLists(const Layout& layout, int layer) try
+    : ReplicaLists(layout.row(layer), layout.geometry().experts) {
+} catch (const Error& error) {
+    throw error.inside(fmt::format("layout, layer {}", layer));
+}
+
+ReplicaLists::ReplicaLists(std::span<const ExpertId> row, int experts)
+    : first_(static_cast<std::size_t>(experts) + 1), slots_(row.size()) {
     for (const ExpertId expert : row) ++first_[static_cast<std::size_t>(expert.value) + 1];
     for (std::size_t expert = 1; expert < first_.size(); ++expert) {
         if (first_[expert] == 0) {
-            throw Error(ErrorCode::input, fmt::format("layout, layer {}", layer),
+            throw Error(ErrorCode::input, "",
                         fmt::format("expert {} has no replica, so its tokens have nowhere to go", expert - 1));
         }
         first_[expert] += first_[expert - 1];

@@ -12,6 +12,8 @@ class ReplicaLists {
   public:
     // Throws Error{input} that names the layer and the expert when an expert has no replica.
     ReplicaLists(const Layout& layout, int layer);
+    // Of a row [R*S] by itself.
+    ReplicaLists(std::span<const ExpertId> row, int experts);
 
     // Ascending slots, never empty.
     std::span<const SlotId> of(int expert) const {

@@ -38,6 +38,15 @@ DispatchSearch::DispatchSearch(ShareEnergy energy, int slots_per_rank, const Sha
             for (Replica& replica : replicas) replica.share = start.share[static_cast<std::size_t>(replica.slot)];
         }
     }
+    fixed_.resize(static_cast<std::size_t>(experts_));
+    for (int expert = 0; expert < experts_ && !rule_.dealt.empty(); ++expert) {
+        slots_scratch_.clear();
+        for (const Replica& replica : replicas_[static_cast<std::size_t>(expert)]) {
+            slots_scratch_.push_back(SlotId{replica.slot});
+        }
+        fixed_[static_cast<std::size_t>(expert)] =
+            place_moves_streams(*rule_.model, rule_.sources.front(), slots_scratch_) ? 1 : 0;
+    }
     rebuild();
     energy_.rescale();
     best_value_ = energy_.value();
@@ -137,6 +146,7 @@ bool DispatchSearch::propose_swap(Random& random) {
     const int other = q * slots_per_rank_ + static_cast<int>(random.below(slots));
     const int a = expert_at(slot), b = expert_at(other);
     if (holds(q, a) || holds(r, b)) return false;
+    if (fixed_[static_cast<std::size_t>(a)] != 0 || fixed_[static_cast<std::size_t>(b)] != 0) return false;
     if (!rule_.dealt.empty() && node_of(slot) != node_of(other) && (is_replicated(a) || is_replicated(b))) return false;
     NewReplicas& new_a = start_change(a);
     move_replica(new_a.replicas, slot, other);

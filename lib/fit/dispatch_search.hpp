@@ -20,8 +20,9 @@ struct ShareRule {
     const DispatchModel* model = nullptr;
     std::vector<DispatchSource> sources;  // [R]
     // [E] or empty. How many of the sources that a seeded fill serves ended at each replica, in slot order. With it the
-    // search keeps every expert that has several replicas on the nodes it is on, which leaves the seeded streams as
-    // they are, so that the shares are those of the engine's table and not their mean.
+    // search keeps every expert that has several replicas on the nodes it is on, and where it is when its place decides
+    // who draws: that leaves the seeded streams as they are, so that the shares are those of the engine's table and not
+    // their mean.
     std::vector<std::vector<int>> dealt;
 };
 
@@ -81,6 +82,7 @@ class DispatchSearch {
     std::vector<ExpertId> row_;
     std::vector<Replicas> replicas_;  // [E]
     std::vector<char> holds_;         // [R, E]
+    std::vector<char> fixed_;         // [E]: may not be moved without moving the streams
     std::vector<int> hottest_;        // [steps], renewed now and then
 
     // The proposal: up to two experts with new replicas, up to two slots with new experts.

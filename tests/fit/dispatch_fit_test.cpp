@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "fit/balanced_table.hpp"
 #include "fit/dispatch_search.hpp"
+#include "fit/layer_shares.hpp"
 #include "fit/share_bound.hpp"
 #include "rows.hpp"
 #include "score/balance.hpp"
@@ -210,6 +211,41 @@ TEST_CASE("a search keeps its books: shares follow the rule, and the best row is
     }
 }
 
+TEST_CASE("a search under a dealt table leaves the streams as they are: the table deals what it was told") {
+    const Geometry geometry{3, 20, 8, 4};
+    Random random(14);
+    const LayerCounts counts = test::bursty_counts(random, 9, geometry.experts);
+    for (const DispatchModel& model : dispatch_models()) {
+        if (model.seeded == nullptr) continue;
+        for (const int nodes : {1, 2, 4}) {
+            INFO(model.name << " on " << nodes << " nodes");
+            DispatchContext context;
+            context.nodes = nodes;
+            Layout layout(geometry);
+            for (int layer = 0; layer < geometry.layers; ++layer) {
+                std::ranges::copy(test::random_row(random, geometry.experts, geometry.ranks, geometry.slots_per_rank),
+                                  layout.row(layer).begin());
+            }
+            const ReplicaShares before = replica_shares(model, layout, context);
+            ShareRule rule{&model, dispatch_sources(geometry, context), {}};
+            dispatch::StaticDealer dealer(*model.seeded, rule.sources);
+            dealt_sources(dealer, model, rule.sources, layout.row(0), geometry.experts);
+            rule.dealt = dealt_sources(dealer, model, rule.sources, layout.row(1), geometry.experts);
+            const std::vector<ExpertId> start(layout.row(1).begin(), layout.row(1).end());
+            DispatchSearch search(ShareEnergy(slot_shares(counts, 8), 8, 4), 4, rule, {start, {}});
+            search.run(4000, Cooling{0.1, 0.001}, Random(2));
+            CHECK(search.best().row != start);
+            std::ranges::copy(search.best().row, layout.row(1).begin());
+
+            const ReplicaShares after = replica_shares(model, layout, context);
+            for (std::size_t slot = 0; slot < 32; ++slot) {
+                CHECK(after.row(1)[slot] * 8 == Approx(search.best().share[slot]));
+                CHECK(after.row(2)[slot] == before.row(2)[slot]);
+            }
+        }
+    }
+}
+
 TEST_CASE("balanced: whole ranks as shares reach the optimum of a tiny problem") {
     // 3 experts on 2 ranks x 2 slots, one redundant. With expert 0 twice a rank carries half of it and another expert:
     // 55 against 45, or all of it on one: 70. With expert 1 twice, on one rank: 50 against 50; nothing is better.
@@ -337,6 +373,28 @@ TEST_CASE("a fit for a rule is legal and better under that rule than the fit for
             CHECK(check_layout(fitted.layout).empty());
             CHECK(mean_step(problem, fitted.layout, replica_shares(model, fitted.layout, context)) <
                   mean_step(problem, even, replica_shares(model, even, context)));
+        }
+    }
+}
+
+TEST_CASE("a fit for a rule is no worse under it than the fit for the even split and than no redundancy") {
+    // Where topics do not come back there is little to win, and what is left of a bad split shows.
+    const FitProblem problem = problem_of({3, 32, 8, 5}, 6, 60, Objective::step);
+    FitProblem bare = problem;
+    bare.geometry.slots_per_rank = 4;
+    const Layout even = fit(find_fit_policy("search"), problem).layout,
+                 none = fit(find_fit_policy("search"), bare).layout;
+    const double without = mean_step(bare, none, replica_shares(find_dispatch_model("even"), none, {}));
+    for (const DispatchModel& model : dispatch_models()) {
+        if (model.name == "table" || is_even(model)) continue;
+        for (const int nodes : {1, 2, 4}) {
+            DispatchContext context;
+            context.nodes = nodes;
+            INFO(model.name << " on " << nodes << " nodes");
+            const Layout fitted = fit_for_rule(problem, model, context).layout;
+            const double reached = mean_step(problem, fitted, replica_shares(model, fitted, context));
+            CHECK(reached <= mean_step(problem, even, replica_shares(model, even, context)));
+            CHECK(reached <= without);
         }
     }
 }
