@@ -9,6 +9,7 @@
 
 #include "cli/options.hpp"
 #include "core/error.hpp"
+#include "core/geometry.hpp"
 #include "dispatch/sglang_releases.hpp"
 #include "evaluation/evaluation_text.hpp"
 
@@ -83,18 +84,20 @@ FitOptions parse_options(int argc, char** argv) {
 
     CLI::App app("Fits a layout to expert counts and scores it on record slots that were held out.", "eplb-fit");
     cli::add_count_options(app, options.counts, "COUNTS")->required();
-    app.add_option("--ranks", options.ranks, "Expert-parallel ranks")->required()->check(CLI::PositiveNumber);
+    app.add_option("--ranks", options.ranks, "Expert-parallel ranks")
+        ->required()
+        ->check(cli::whole_number_from(1, max_ranks));
     const auto slots = "Physical slots (exactly one)";
     app.add_option("--redundant-total", options.budget.redundant_total,
                    "Redundant slots of a layer in total, as SGLang and vLLM count them")
-        ->check(CLI::NonNegativeNumber)
+        ->check(cli::non_negative_number())
         ->group(slots);
     app.add_option("--redundant-per-rank", options.budget.redundant_per_rank,
                    "Redundant slots of a layer on each rank, as xLLM counts them")
-        ->check(CLI::NonNegativeNumber)
+        ->check(cli::non_negative_number())
         ->group(slots);
     app.add_option("--slots-per-rank", options.budget.slots_per_rank, "All slots of a layer on each rank")
-        ->check(CLI::PositiveNumber)
+        ->check(cli::positive_number())
         ->group(slots);
     app.add_option("--out", options.out, "Layout file to write, X.json; the manifest goes to X.manifest.json");
     app.add_flag("--force", options.force, "Replace existing outputs");
@@ -113,10 +116,10 @@ FitOptions parse_options(int argc, char** argv) {
                    "Release of SGLang, or the date of its newest commit, for --dispatch auto and sglang-dynamic")
         ->needs(dispatch_option);
     app.add_option("--nodes", options.dispatch.nodes, "Hosts that the ranks are spread over")
-        ->check(CLI::PositiveNumber)
+        ->check(cli::whole_number_from(1, max_ranks))
         ->needs(dispatch_option);
     app.add_option("--tp", options.dispatch.tensor_parallel, "Tensor-parallel size (vllm-ascend)")
-        ->check(CLI::PositiveNumber)
+        ->check(cli::whole_number_from(1, max_ranks))
         ->needs(dispatch_option);
     app.add_option("--holdout", holdout,
                    "How the non-zero record slots are split: interleave, halves, last (the newest, where their order "
@@ -124,20 +127,20 @@ FitOptions parse_options(int argc, char** argv) {
         ->capture_default_str();
     app.add_flag("--refit-all", options.refit_all, "Write a layout fitted on all record slots after scoring the split");
     app.add_option("--seed", options.seed, "Seed of every random choice")
-        ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{std::numeric_limits<std::int64_t>::max()}))
+        ->check(cli::whole_number_from(0, std::numeric_limits<std::int64_t>::max()))
         ->capture_default_str();
     CLI::Option* current = app.add_option("--current", options.current,
                                           "Layout in service: compare with it, keep its rows and slots where possible");
     app.add_option("--min-gain", options.min_gain,
                    "Keep a layer's current row when its step value falls by less than this ratio")
-        ->check(CLI::Range(0.0, 1.0))
+        ->check(cli::number_between(0.0, 1.0))
         ->needs(current)
         ->capture_default_str();
     app.add_option("--redundancy-curve", curve, "Also fit these total redundancies and compare, e.g. 0,R,2R (R: ranks)")
         ->delimiter(',')
         ->allow_extra_args(false);
     app.add_option("--bytes-per-expert", options.bytes_per_expert, "Weights of one expert of one layer, in bytes")
-        ->check(CLI::PositiveNumber);
+        ->check(cli::whole_number_from(1, std::numeric_limits<std::int64_t>::max()));
     app.add_option("--scenario", options.scenario, "JSON file that says what the counts were collected under");
     cli::add_common_options(app, options.common,
                             "  eplb-fit counts.pt --ranks 32 --redundant-total 32 --out layout.json\n"

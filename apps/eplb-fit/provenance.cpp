@@ -115,7 +115,7 @@ Manifest manifest_of(const FitReport& report) {
     manifest.scores = scores_of(fitted);
     manifest.layers = layers_of(fitted);
     manifest.verdict = ManifestVerdict{std::string(name_of(fitted.verdict.decision)),
-                                       base_name(fitted.against),
+                                       fitted.against,
                                        fitted.verdict.reasons,
                                        fitted.verdict.gain,
                                        fitted.verdict.gain_spread,

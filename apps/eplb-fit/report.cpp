@@ -8,6 +8,7 @@
 
 #include "cli/table.hpp"
 #include "core/build_info.hpp"
+#include "core/printable.hpp"
 #include "evaluation/evaluation_json.hpp"
 #include "evaluation/evaluation_text.hpp"
 #include "files/json_text.hpp"
@@ -240,10 +241,10 @@ std::string fitted_text(const FitReport& report) {
     if (dispatch_name(options) == "even") text += bounds_text(fitted);
     text += expectation_text(fitted) + replacement_text(options, fitted) + verdict_text(fitted.verdict, fitted.against);
     for (const std::string& note : fitted.notes) text += fmt::format("note      {}\n", note);
-    text += fmt::format("written   {} ({} redundant in total), {}{}\n\nSGLang\n  {}\n", options.out,
-                        fitted.geometry.redundant_total(), manifest_path(options.out),
-                        fitted.table ? ", " + dispatch_table_path(options.out) : "",
-                        server_line(options.out, fitted.geometry));
+    text += fmt::format("written   {} ({} redundant in total), {}{}\n\nSGLang\n  {}\n", printable(options.out),
+                        fitted.geometry.redundant_total(), printable(manifest_path(options.out)),
+                        fitted.table ? ", " + printable(dispatch_table_path(options.out)) : "",
+                        printable(server_line(options.out, fitted.geometry)));
     for (const std::string& trap : server_traps(fitted.geometry, options)) text += fmt::format("  ! {}\n", trap);
     return text;
 }

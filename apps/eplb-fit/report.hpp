@@ -27,7 +27,7 @@ struct FittedLayout {
     std::vector<std::vector<PartScore>> results;  // of each subject, the headline first
     std::optional<Replacement> replacement;       // with --current
     Verdict verdict;
-    std::string against;  // "trivial", or the current layout's file
+    std::string against;  // "trivial", or the base name of the current layout
     // [L], max/mean, of the fitted record slots under the even split; empty unless the step value was the objective
     std::vector<double> step_lower_bound;
     Layout written;                      // the scored one, unless --refit-all

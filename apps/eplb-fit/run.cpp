@@ -11,6 +11,7 @@
 #include "core/build_info.hpp"
 #include "core/error.hpp"
 #include "core/parallel_loop.hpp"
+#include "evaluation/evaluation_text.hpp"
 #include "evaluation/layout_input.hpp"
 #include "files/digest.hpp"
 #include "files/output.hpp"
@@ -131,7 +132,7 @@ FittedLayout fit_layout(FitReport& report, Fits& fits) {
     const CountInput& input = *report.input;
     FittedLayout fitted;
     fitted.geometry = geometry_of(options, input.counts.layers(), input.counts.experts());
-    fitted.against = options.current.value_or("trivial");
+    fitted.against = options.current ? base_name(*options.current) : "trivial";
 
     DispatchedFit dispatched = fits.of(fitted.geometry, "fitting");
     report.dispatches = dispatched.dispatches(options, "fitted");

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/app.hpp"
+#include "core/printable.hpp"
 #include "files/mapped_file.hpp"
 #include "files/output.hpp"
 #include "loader/admission.hpp"
@@ -28,7 +29,7 @@ AdmissionRequest request_of(const CheckOptions& options) {
 }
 
 std::string text_of(const CheckOptions& options, const AdmissionReport& report) {
-    std::string text = fmt::format("{}: {}\n", options.layout, report.admitted() ? "admitted" : "REFUSED");
+    std::string text = fmt::format("{}: {}\n", printable(options.layout), report.admitted() ? "admitted" : "REFUSED");
     for (const Finding& finding : report.findings) {
         text += fmt::format("  {:<7} {}\n", name_of(finding.severity), line_of(finding));
     }

@@ -6,6 +6,7 @@
 #include "cli/progress_bar.hpp"
 #include "core/build_info.hpp"
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "files/json_text.hpp"
 #include "loader/bake.hpp"
 #include "loader/legal_layout.hpp"
@@ -68,8 +69,8 @@ std::string json_of(const CheckpointRecord& record) {
 std::string text_of(const CheckpointOptions& options, const CheckpointRecord& record) {
     std::uint64_t bytes = 0;
     for (const CheckpointRecord::File& file : record.files) bytes += file.bytes;
-    std::string text = fmt::format("{}: {} files, {:.3f} GB, hashes in {}\n", options.out, record.files.size(),
-                                   static_cast<double>(bytes) / 1e9, checkpoint_record_name);
+    std::string text = fmt::format("{}: {} files, {:.3f} GB, hashes in {}\n", printable(options.out),
+                                   record.files.size(), static_cast<double>(bytes) / 1e9, checkpoint_record_name);
     for (const std::string& note : record.notes) text += fmt::format("  note: {}\n", note);
     return text;
 }

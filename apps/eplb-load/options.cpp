@@ -4,6 +4,7 @@
 
 #include "cli/options.hpp"
 #include "core/error.hpp"
+#include "core/geometry.hpp"
 #include "dispatch/model.hpp"
 #include "dispatch/sglang_releases.hpp"
 #include "loader/model_family.hpp"
@@ -45,7 +46,7 @@ void add_check(CLI::App& app, CheckOptions& options) {
 void add_table(CLI::App& app, TableOptions& options) {
     app.add_option("LAYOUT", options.layout, "Layout, X.json")->required();
     app.add_option("--ranks", options.ranks, "Expert-parallel ranks, by default from the manifest")
-        ->check(CLI::PositiveNumber);
+        ->check(cli::whole_number_from(1, max_ranks));
     std::string models;
     for (const DispatchModel& model : dispatch_models()) {
         if (model.table != nullptr && model.targets != nullptr) {
@@ -65,21 +66,22 @@ void add_table(CLI::App& app, TableOptions& options) {
         app.add_option("--match", options.match, "Table taken from a server: say which rule made it, write nothing")
             ->excludes(dispatch);
     app.add_option("--rank", options.rank, "The table of --match is the row of this global rank alone, [L, E]")
-        ->check(CLI::NonNegativeNumber)
+        ->check(cli::non_negative_number())
         ->needs(match);
-    app.add_option("--nodes", options.nodes, "Hosts that the ranks are spread over")->check(CLI::PositiveNumber);
+    app.add_option("--nodes", options.nodes, "Hosts that the ranks are spread over")
+        ->check(cli::whole_number_from(1, max_ranks));
     app.add_option("--tp", options.tensor_parallel, "Tensor-parallel size (vllm-ascend)")
-        ->check(CLI::PositiveNumber)
+        ->check(cli::whole_number_from(1, max_ranks))
         ->capture_default_str();
     app.add_option("--moe-tp", options.moe_tensor_parallel,
                    "Processes that share the experts of one EP rank (SGLang): a row for each process")
-        ->check(CLI::PositiveNumber)
+        ->check(cli::positive_number())
         ->capture_default_str();
     app.add_option("--pp", options.pipeline_stages, "Pipeline stages (SGLang): a row for each process")
-        ->check(CLI::PositiveNumber)
+        ->check(cli::positive_number())
         ->capture_default_str();
     app.add_option("--experts", options.experts, "Logical experts, by default from the manifest or the largest id")
-        ->check(CLI::PositiveNumber);
+        ->check(cli::whole_number_from(1, max_experts));
     app.add_flag("--force", options.force, "Replace existing outputs");
     cli::add_common_options(
         app, options.common,
@@ -93,7 +95,8 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options, const std::string
     app.add_option("--checkpoint", options.checkpoint, "Folder with safetensors files, their index and config.json")
         ->required();
     app.add_option("--out", options.out, "Folder to write")->required();
-    app.add_option("--ranks", options.ranks, "Expert-parallel ranks, by default from the manifest");
+    app.add_option("--ranks", options.ranks, "Expert-parallel ranks, by default from the manifest")
+        ->check(cli::whole_number_from(1, max_ranks));
     std::string families;
     for (const ModelFamily& family : model_families()) families += fmt::format("\n{}: {}", family.name, family.summary);
     app.add_option(
@@ -114,11 +117,11 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options, const std::string
         ->group(group);
     app.add_option("--dense-layers", options.dense_layers,
                    "Leading layers without experts, where config.json does not say")
-        ->check(CLI::NonNegativeNumber);
+        ->check(cli::non_negative_number());
     if (options.kind == CheckpointOptions::Kind::bake) {
         app.add_option("--groups", options.groups,
                        "Expert groups that routing is limited to, where config.json does not say")
-            ->check(CLI::PositiveNumber);
+            ->check(cli::positive_number());
         app.add_flag("--compose", options.compose, "Take a checkpoint that was baked already");
     }
     app.add_flag("--allow-no-manifest", options.allow_no_manifest, "Take a layout that has no manifest");
@@ -159,6 +162,9 @@ LoadOptions parse_options(int argc, char** argv) {
                    "  eplb-load slots layout.json --checkpoint MODEL --out SLOTS\n"
                    "  eplb-load slots layout.json --checkpoint MODEL --out SLOTS --family deepseek --force");
     cli::parse(app, argc, argv);
+    for (cli::CommonOptions* options : {&check.common, &table.common, &bake.common, &slots.common}) {
+        *options = cli::merged(common, *options);
+    }
     if (check_app->parsed()) return check;
     if (table_app->parsed()) {
         if (table.match) return table;

@@ -8,6 +8,7 @@
 #include "cli/app.hpp"
 #include "core/build_info.hpp"
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "dispatch/model.hpp"
 #include "dispatch/table_match.hpp"
 #include "files/digest.hpp"
@@ -186,8 +187,8 @@ int run_table(const TableOptions& options) {
     cli::print(fmt::format(
         "{}: {}\n{}: dispatch tables of {}{}, {} {} x {} layers x {} experts\n"
         "The busiest replica gets {:.2f} times the even share of its expert.\n",
-        options.layout, describe(geometry), options.out, model.name, nodes_text(manifest.nodes), table.ranks,
-        table.ranks == geometry.ranks ? "ranks" : "processes", table.layers, table.experts, worst));
+        printable(options.layout), describe(geometry), printable(options.out), model.name, nodes_text(manifest.nodes),
+        table.ranks, table.ranks == geometry.ranks ? "ranks" : "processes", table.layers, table.experts, worst));
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "cli/app.hpp"
 #include "cli/progress_bar.hpp"
 #include "core/build_info.hpp"
+#include "core/printable.hpp"
 #include "core/tensor_view.hpp"
 #include "counts_io/count_file.hpp"
 #include "files/json_text.hpp"
@@ -51,13 +52,13 @@ std::string text_report(const Sample& sample, const SampleOptions& options) {
         "{}: made-up counts [{} record slots, {} layers, {} experts]; filled record slots: {}, dense layers: {}, "
         "total: {}\n"
         "The trivial layout on {} ranks x {} slots has window max/mean {:.4f} (median over the MoE layers).\n",
-        options.out, spec.record_slots, spec.layers, spec.experts, spec.filled_slots, spec.dense_layers, sample.total,
-        spec.ranks, spec.slots_per_rank, sample.trivial_balance);
+        printable(options.out), spec.record_slots, spec.layers, spec.experts, spec.filled_slots, spec.dense_layers,
+        sample.total, spec.ranks, spec.slots_per_rank, sample.trivial_balance);
     if (options.common.verbosity > 0) {
         text += fmt::format("About {} tokens a record slot, top-{}, {} topics, seed {}, format {}.\n", spec.tokens,
                             spec.top_k, spec.topics, spec.seed, options.format);
     }
-    return text + fmt::format("Next: eplb-validate {}\n", options.out);
+    return text + fmt::format("Next: eplb-validate {}\n", printable(options.out));
 }
 
 }  // namespace

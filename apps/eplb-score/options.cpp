@@ -4,6 +4,7 @@
 
 #include "cli/options.hpp"
 #include "core/error.hpp"
+#include "core/geometry.hpp"
 #include "dispatch/model.hpp"
 
 namespace eplb {
@@ -18,7 +19,7 @@ ScoreOptions parse_options(int argc, char** argv) {
     app.add_option("LAYOUT", options.layout, "Layout file (physical_to_logical_map JSON)")->required();
     cli::add_count_options(app, options.counts, "COUNTS")->required();
     app.add_option("--ranks", options.ranks, "Expert-parallel ranks (default: the manifest beside the layout)")
-        ->check(CLI::PositiveNumber);
+        ->check(cli::whole_number_from(1, max_ranks));
     app.add_option(
         "--holdout", holdout,
         "How the non-zero record slots are split: interleave, halves, last or none (default: as in the manifest "
@@ -39,11 +40,11 @@ ScoreOptions parse_options(int argc, char** argv) {
         ->group(group)
         ->needs(dispatch);
     app.add_option("--nodes", options.dispatch.nodes, "Hosts that the ranks are spread over")
-        ->check(CLI::PositiveNumber)
+        ->check(cli::whole_number_from(1, max_ranks))
         ->group(group)
         ->needs(dispatch);
     app.add_option("--tp", options.dispatch.tensor_parallel, "Tensor-parallel size (vllm-ascend)")
-        ->check(CLI::PositiveNumber)
+        ->check(cli::whole_number_from(1, max_ranks))
         ->group(group)
         ->needs(dispatch);
     app.add_option("--dispatch-table", options.dispatch.table, "Table file for --dispatch table (.npy or .json)")
@@ -67,7 +68,7 @@ ScoreOptions parse_options(int argc, char** argv) {
     app.add_flag("--per-layer", options.per_layer, "Print every layer");
     CLI::Option* fail_above =
         app.add_option("--fail-above", options.fail_above, "End with exit code 1 when the figure is above this value")
-            ->check(CLI::Range(1.0, 1e9));
+            ->check(cli::number_between(1.0, 1e9));
     cli::add_choice<FailOn, FailOn>(app, "--fail-on", options.fail_on,
                                     {{"step-mean", FailOn::step_mean},
                                      {"step-worst", FailOn::step_worst},

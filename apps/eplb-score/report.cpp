@@ -7,6 +7,7 @@
 
 #include "cli/table.hpp"
 #include "core/build_info.hpp"
+#include "core/printable.hpp"
 #include "evaluation/evaluation_json.hpp"
 #include "evaluation/evaluation_text.hpp"
 #include "files/json_text.hpp"
@@ -111,8 +112,8 @@ std::string report_json(const ScoreReport& report) {
 
 std::string report_text(const ScoreReport& report) {
     const LayoutFile& file = report.layout->file;
-    std::string text = fmt::format("layout    {}: {}, {}\n", file.path, counted(file.layout.geometry().layers, "layer"),
-                                   describe(file.layout.geometry()));
+    std::string text = fmt::format("layout    {}: {}, {}\n", printable(file.path),
+                                   counted(file.layout.geometry().layers, "layer"), describe(file.layout.geometry()));
     text += counts_text(*report.input, report.split, report.holdout, report.options->common.verbosity > 0) + "\n";
     text += scores_text(report.subjects, report.results);
     text += legend_text(report.results.front().front(), report.dispatches) + "\n";

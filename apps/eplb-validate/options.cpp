@@ -27,7 +27,7 @@ ValidateOptions parse_options(int argc, char** argv) {
         "eplb-validate");
     CLI::Option* files = cli::add_count_options(app, options.counts, "FILE");
     app.add_option("--ranks", options.counts.ranks, "Expert-parallel ranks that a layout is for")
-        ->check(CLI::PositiveNumber);
+        ->check(cli::whole_number_from(1, max_ranks));
     app.add_flag("--strict", options.strict, "Warnings also make the answer no");
 
     const auto group = "Validating a layout";
@@ -35,12 +35,12 @@ ValidateOptions parse_options(int argc, char** argv) {
         app.add_option("--layout", options.layout, "Layout file (physical_to_logical_map JSON) instead of counts")
             ->group(group);
     app.add_option("--nodes", options.nodes, "Hosts that the ranks are spread over")
-        ->check(CLI::PositiveNumber)
+        ->check(cli::whole_number_from(1, max_ranks))
         ->group(group)
         ->needs(layout);
     app.add_option("--redundant-total", options.redundant_total,
                    "Redundant experts that the server is told (--ep-num-redundant-experts)")
-        ->check(CLI::NonNegativeNumber)
+        ->check(cli::non_negative_number())
         ->group(group)
         ->needs(layout);
     app.add_option("--dispatch-table", options.dispatch_table, "Dispatch table (.npy or .json) made for the layout")
@@ -59,12 +59,6 @@ ValidateOptions parse_options(int argc, char** argv) {
     cli::parse(app, argc, argv);
 
     options.target = &find_layout_target(target);
-    const auto limit = [](const char* flag, std::optional<int> value, int most) {
-        if (value && *value > most) throw Error(ErrorCode::usage, flag, fmt::format("{} is above {}", *value, most));
-    };
-    limit("--ranks", options.counts.ranks, max_ranks);
-    limit("--experts", options.counts.experts, max_experts);
-    limit("--layers", options.counts.layers, max_layers);
     if (!options.layout && options.counts.files.empty()) {
         throw Error(ErrorCode::usage, "", "no file was given", "give count files, or --layout FILE");
     }

@@ -9,6 +9,7 @@
 #include "check/wording.hpp"
 #include "cli/table.hpp"
 #include "core/build_info.hpp"
+#include "core/printable.hpp"
 #include "files/json_text.hpp"
 
 namespace eplb {
@@ -149,12 +150,12 @@ std::string finding_text(const Group& group, bool several_files, bool verbose) {
     std::string place = several_files ? group.file : std::string();
     if (!finding.where.empty()) place += (place.empty() ? "" : ", ") + finding.where;
     std::string text = fmt::format("  {:<8} {}", name_of(finding.severity), finding.code);
-    if (!place.empty()) text += fmt::format("  [{}]", place);
+    if (!place.empty()) text += fmt::format("  [{}]", printable(place));
     if (group.files > 1) text += fmt::format("  and {} more file{}", group.files - 1, group.files == 2 ? "" : "s");
     const std::string indent(11, ' ');
-    text += "\n" + wrapped(finding.message, indent, indent);
+    text += "\n" + wrapped(printable(finding.message), indent, indent);
     if (!finding.hint.empty() && (verbose || finding.severity > Severity::info)) {
-        text += wrapped(finding.hint, indent + "-> ", indent + "   ");
+        text += wrapped(printable(finding.hint), indent + "-> ", indent + "   ");
     }
     return text;
 }
@@ -188,7 +189,7 @@ std::string verdict_text(const Report& report) {
 }
 
 std::string fact(const char* name, const std::string& value) {
-    return fmt::format("  {:<13} {}\n", name, value);
+    return fmt::format("  {:<13} {}\n", name, printable(value));
 }
 
 // The facts of counts, of one file or of a sum.
@@ -242,7 +243,8 @@ std::string files_table(const Report& report) {
     for (const FileReport& file : report.files) {
         const auto* statistics = file.counts && file.counts->statistics ? &*file.counts->statistics : nullptr;
         const auto filled = [](std::size_t part, int all) { return fmt::format("{}/{}", part, all); };
-        table.add({file.path, file.format.value_or("-"), file.dtype ? std::string(name_of(*file.dtype)) : "-",
+        table.add({printable(file.path), file.format.value_or("-"),
+                   file.dtype ? std::string(name_of(*file.dtype)) : "-",
                    statistics ? filled(statistics->filled.size(), statistics->record_slots) : "-",
                    statistics ? filled(static_cast<std::size_t>(statistics->layers) - statistics->zero_layers.size(),
                                        statistics->layers)

@@ -9,6 +9,7 @@
 #include "check/wording.hpp"
 #include "cli/table.hpp"
 #include "core/equal_slots.hpp"
+#include "core/printable.hpp"
 
 namespace eplb {
 namespace {
@@ -17,7 +18,7 @@ std::string finding_line(const Finding& finding, const std::string& file) {
     std::string line = fmt::format("  {} {}: {}", name_of(finding.severity), finding.code, finding.message);
     if (!finding.where.empty()) line += fmt::format(" [{}]", finding.where);
     if (!file.empty()) line += fmt::format(" ({})", file);
-    return line + "\n";
+    return printable(line) + "\n";
 }
 
 std::string findings_text(const std::vector<Finding>& findings, const std::string& file, bool verbose) {
@@ -29,7 +30,7 @@ std::string findings_text(const std::vector<Finding>& findings, const std::strin
 }
 
 std::string line_name(const Subject& subject, const PartScore& result) {
-    std::string name = fmt::format("{}, {}", subject.name, name_of(result.part));
+    std::string name = fmt::format("{}, {}", printable(subject.name), name_of(result.part));
     if (result.in_sample == true) name += " (fitted on)";
     if (!subject.valid()) name += " (illegal)";
     return name;
@@ -38,7 +39,7 @@ std::string line_name(const Subject& subject, const PartScore& result) {
 }  // namespace
 
 std::string base_name(const std::string& path) {
-    return std::filesystem::path(path).filename().string();
+    return printable(std::filesystem::path(path).filename().string());
 }
 
 std::string fixed(double value) {
@@ -125,8 +126,8 @@ std::string legend_text(const PartScore& headline, std::span<const Dispatch> dis
 }
 
 std::string verdict_text(const Verdict& verdict, const std::string& against) {
-    std::string text = fmt::format("verdict   {} (against {})\n", name_of(verdict.decision), against);
-    for (const std::string& reason : verdict.reasons) text += fmt::format("          {}\n", reason);
+    std::string text = fmt::format("verdict   {} (against {})\n", name_of(verdict.decision), printable(against));
+    for (const std::string& reason : verdict.reasons) text += fmt::format("          {}\n", printable(reason));
     return text;
 }
 

@@ -23,7 +23,7 @@ std::string legend_text(const PartScore& headline, std::span<const Dispatch> dis
 
 std::string verdict_text(const Verdict& verdict, const std::string& against);
 
-std::string base_name(const std::string& path);                   // without its folders
+std::string base_name(const std::string& path);                   // without its folders, printable()
 std::string fixed(double value);                                  // four decimals, "-" when there is none
 std::string counted(std::int64_t number, std::string_view noun);  // "1 layer", "61 layers"
 

@@ -1,14 +1,19 @@
 #include "cli/app.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "core/progress.hpp"
 
 namespace eplb::cli {
@@ -31,14 +36,26 @@ struct ReaderGone {};
     throw Error(ErrorCode::output, "stdout", fmt::format("cannot be written: {}", std::strerror(errno)));
 }
 
+// Where stderr takes no more the exit code alone tells.
 int fail(std::string_view program, int code, std::string_view line) {
     std::fflush(stdout);
     std::string one_line(line);
     for (char& c : one_line) {
         if (c == '\n' || c == '\r') c = ' ';
     }
-    fmt::print(stderr, "{}: error: {}\n", program, one_line);
+    one_line = fmt::format("{}: error: {}\n", program, printable(one_line));
+    std::fwrite(one_line.data(), 1, one_line.size(), stderr);
     return code;
+}
+
+// A standard stream that the caller closed (2>&-) gets a descriptor that cannot be used: else the first file to be
+// opened would get its number, and what is printed would be written there.
+void fill_standard_streams() {
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (::fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
+        const int useless = stream == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+        if (::open("/dev/null", useless) != stream) std::_Exit(static_cast<int>(ErrorCode::internal));
+    }
 }
 
 }  // namespace
@@ -48,10 +65,19 @@ bool stop_requested() {
 }
 
 void print(std::string_view text) {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail_stdout();
+    std::string shown;
+    shown.reserve(text.size());
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find('\n', at), text.size());
+        shown += printable(text.substr(at, end - at));
+        if (end < text.size()) shown += '\n';
+        at = end + 1;
+    }
+    if (std::fwrite(shown.data(), 1, shown.size(), stdout) != shown.size()) fail_stdout();
 }
 
 int run_app(std::string_view program, const std::function<int()>& body) {
+    fill_standard_streams();
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
         if (std::signal(signal, on_interrupt) == SIG_IGN) std::signal(signal, SIG_IGN);  // under nohup
     }

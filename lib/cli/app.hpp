@@ -18,7 +18,8 @@ struct PrintAndExit {
 // the Ctrl-C handler behind stop_requested().
 int run_app(std::string_view program, const std::function<int()>& body);
 
-// Writes to stdout. Throws Error{output} when that fails (a closed pipe, a full disk), as does run_app at its end.
+// Writes lines to stdout, each made printable(): names of files may hold anything. Throws Error{output} when that fails
+// (a closed pipe, a full disk), as does run_app at its end.
 void print(std::string_view text);
 
 // True once Ctrl-C was pressed. A second Ctrl-C ends the process at once.

@@ -17,4 +17,10 @@ struct CommonOptions {
     }
 };
 
+// Flags given before a subcommand and after it.
+inline CommonOptions merged(const CommonOptions& before, const CommonOptions& after) {
+    return {before.json || after.json, after.threads > 0 ? after.threads : before.threads,
+            before.verbosity + after.verbosity};
+}
+
 }  // namespace eplb::cli

@@ -4,6 +4,8 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,7 +40,19 @@ CLI::Option* add_choice(CLI::App& app, const std::string& flag, Target& target,
     return app.add_option_function<std::string>(flag, choose, help)->check(CLI::IsMember(names));
 }
 
-// Parses, turning every complaint of CLI11 into Error{usage} and --help/--version into PrintAndExit.
+// The check of a whole number that is at least `least`, at most `most`; says so in these words.
+CLI::Validator whole_number_from(std::int64_t least, std::int64_t most = std::numeric_limits<int>::max());
+inline CLI::Validator positive_number() {
+    return whole_number_from(1);
+}
+inline CLI::Validator non_negative_number() {
+    return whole_number_from(0);
+}
+// The same for a number that need not be whole.
+CLI::Validator number_between(double least, double most);
+
+// Parses, turning every complaint of CLI11 into Error{usage} and --help/--version into PrintAndExit. A flag that does
+// not exist is named before what is missing, with the flag that was probably meant.
 void parse(CLI::App& app, int argc, char** argv);
 
 }  // namespace eplb::cli

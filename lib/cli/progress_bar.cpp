@@ -23,7 +23,7 @@ struct Bar {
         if (now - started < std::chrono::seconds(1) || now - drawn < std::chrono::milliseconds(100)) return;
         drawn = now;
         visible = true;
-        fmt::print(stderr, "\r{}\033[K", progress_line(what, done, total, best));
+        std::fputs(fmt::format("\r{}\033[K", progress_line(what, done, total, best)).c_str(), stderr);
         std::fflush(stderr);
     }
     ~Bar() {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "files/mapped_file.hpp"
 #include "layout_io/dispatch_file.hpp"
 #include "layout_io/layout_file.hpp"
@@ -133,8 +134,8 @@ void sort_by_severity(std::vector<Finding>& findings) {
 }  // namespace
 
 std::string line_of(const Finding& finding) {
-    return fmt::format("{}: {}{}{}{}", finding.code, finding.where, finding.where.empty() ? "" : ": ", finding.message,
-                       finding.hint.empty() ? "" : fmt::format(" ({})", finding.hint));
+    return printable(fmt::format("{}: {}{}{}{}", finding.code, finding.where, finding.where.empty() ? "" : ": ",
+                                 finding.message, finding.hint.empty() ? "" : fmt::format(" ({})", finding.hint)));
 }
 
 AdmissionReport admit(const AdmissionRequest& request) {
