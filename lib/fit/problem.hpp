@@ -21,7 +21,7 @@ enum class Effort { fast, standard, thorough };  // named fast, default, thoroug
 // the trivial row, or another legal one where the trivial row is not legal.
 struct FitProblem {
     Geometry geometry;                // feasible; geometry.layers == layers.size()
-    std::vector<LayerCounts> layers;  // [L] of [T, E], the same T everywhere
+    std::vector<LayerCounts> layers;  // [L] of [T, E], the same T everywhere; the total of each below 2^63
     Objective objective = Objective::window;
     Effort effort = Effort::standard;
     std::uint64_t seed = 0;

@@ -1,6 +1,6 @@
 #include "fit/policies.hpp"
 #include "fit/step.hpp"
-#include "fit/window.hpp"
+#include "fit/window_objective.hpp"
 
 namespace eplb::policy {
 

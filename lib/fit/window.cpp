@@ -5,7 +5,6 @@
 
 #include "core/layout.hpp"
 #include "core/random.hpp"
-#include "fit/layers.hpp"
 #include "fit/pair_replicas.hpp"
 #include "fit/peaks.hpp"
 #include "fit/place.hpp"
@@ -122,12 +121,9 @@ WindowRow fit_window_layer(const FitProblem& problem, int layer, std::span<const
                           window_goal(problem.effort), stream_seed(problem.seed, static_cast<std::uint64_t>(layer)));
 }
 
-FitResult fit_window(const FitProblem& problem) {
-    FitResult result;
-    result.layout = fit_rows(problem, [&](int layer, std::span<const std::int64_t> totals, std::span<ExpertId> row) {
-        std::ranges::copy(fit_window_layer(problem, layer, totals).row, row.begin());
-    });
-    return result;
+double even_out_window(std::span<ExpertId> row, std::span<const std::int64_t> totals, int ranks, double largest) {
+    const auto loads = even_replica_loads(totals, replica_counts(row, static_cast<int>(totals.size())));
+    return swap_pairs_down(row, loads, ranks, largest);
 }
 
 }  // namespace eplb

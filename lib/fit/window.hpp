@@ -35,6 +35,7 @@ WindowRow fit_window_row(std::span<const std::int64_t> totals, std::span<const d
 // Fits one layer of a problem, not all zero, as fit_window does: replica weights, goal and seed come from the problem.
 WindowRow fit_window_layer(const FitProblem& problem, int layer, std::span<const std::int64_t> totals);
 
-FitResult fit_window(const FitProblem& problem);
+// Exchanges that lower the largest rank load of a legal row to `largest` where they can; returns what it is then.
+double even_out_window(std::span<ExpertId> row, std::span<const std::int64_t> totals, int ranks, double largest);
 
 }  // namespace eplb

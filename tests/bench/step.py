@@ -105,7 +105,7 @@ def must_hold(offset, layers, efforts=EFFORTS):
 
 
 def random_halves(offset, seeds):
-    fits = ["trivial", "random", "deepseek", "greedy-swap", "window"] + EFFORTS
+    fits = ["trivial", "random", "deepseek", "greedy-swap", "window-alone", "window"] + EFFORTS
     splits = [f"random:{seed}" for seed in seeds]
     of = {}  # workload, fit: a line a split
     for name in WORKLOADS:
@@ -126,8 +126,8 @@ def random_halves(offset, seeds):
         ("the bound there", lambda n: f"{mean(n, 'step-default', 'bound'):.4f}"),
         ("gap to the bound", lambda n: f"{100 * np.mean([l['fit_step'] / l['bound'] - 1 for l in of[n, 'step-default']]):.1f} %"),
         ("expected holdout, step-default", lambda n: f"{mean(n, 'step-default', 'expected'):.4f}"),
-        ("gain on window", lambda n: f"{mean(n, 'window', 'step') - mean(n, 'step-default', 'step'):.4f}"),
-        ("its deviation over the splits", lambda n: f"{np.std([w['step'] - d['step'] for w, d in zip(of[n, 'window'], of[n, 'step-default'])], ddof=1):.4f}"),
+        ("gain on window-alone", lambda n: f"{mean(n, 'window-alone', 'step') - mean(n, 'step-default', 'step'):.4f}"),
+        ("its deviation over the splits", lambda n: f"{np.std([w['step'] - d['step'] for w, d in zip(of[n, 'window-alone'], of[n, 'step-default'])], ddof=1):.4f}"),
     ]:
         rows.append([title] + [value(n) for n in WORKLOADS] + [""] * 3)
     table(["step / window on holdout"] + WORKLOADS + ["mean excess, step", "window", "ms a layer"], rows)
@@ -143,7 +143,7 @@ def real():
         ("olmoe_examples_null1024", 8, 9, None, ["interleave", "halves"]),
         ("gptoss20b_datasets", 8, 5, None, ["interleave", "halves"]),
     ]
-    fits = ["deepseek", "window"] + EFFORTS
+    fits = ["deepseek", "window-alone", "window"] + EFFORTS
     rows = []
     for name, ranks, slots, paths, splits in sets:
         paths = paths or [os.path.join(data, "counts", name + ".npy")]
@@ -178,11 +178,11 @@ def guard(seeds, effort="step-default"):
                     os.makedirs(options.workloads, exist_ok=True)
                     np.save(path, guard_cells.cell(experts, signal, seed))
                 splits = [f"first:{fitted}:64" for fitted in guard_cells.FITTED]
-                lines = bench(ranks, slots, ["window", effort, "step-unguarded"], splits, [path])
+                lines = bench(ranks, slots, ["window-alone", effort, "step-unguarded"], splits, [path])
                 for split, fitted in zip(splits, guard_cells.FITTED):
                     of = {l["fit"]: l for l in lines if l["split"] == split}
-                    cells[slots <= 2].append((signal, fitted, f"{ranks} × {slots}", seed, of[effort]["step"] - of["window"]["step"],
-                                              of["step-unguarded"]["step"] - of["window"]["step"], of[effort]["window_fit"]))
+                    cells[slots <= 2].append((signal, fitted, f"{ranks} × {slots}", seed, of[effort]["step"] - of["window-alone"]["step"],
+                                              of["step-unguarded"]["step"] - of["window-alone"]["step"], of[effort]["window_fit"]))
     rows = []
     for narrow, name in ((False, "R ≤ 32"), (True, "S = 2")):
         for signal in guard_cells.SIGNALS:

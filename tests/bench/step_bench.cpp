@@ -3,11 +3,10 @@
 //   step_bench RANKS SLOTS_PER_RANK FITS SPLITS LAYERS FILE...   one JSON object a line, a line a fit and split
 //   step_bench                                                   the same on a small made-up sample, to see that it
 //   works
-// FITS: step-fast, step-default, step-thorough, window, greedy-swap, deepseek, trivial, random, joined by commas; with
-// another seed than 1 as in step-fast@2.
-// SPLITS: interleave, halves, random:SEED (half of the record slots), leave-one-out, first:N:M (fit on the first N,
-// score the last M), joined by commas. LAYERS: the first that many; 0 is all. With `maps` after LAYERS, the lines carry
-// the layout.
+// FITS: step-fast, step-default, step-thorough, window, window-alone (its rows without a step fit), greedy-swap,
+// deepseek, trivial, random, joined by commas; with another seed than 1 as in step-fast@2. SPLITS: interleave, halves,
+// random:SEED (half of the record slots), leave-one-out, first:N:M (fit on the first N, score the last M), joined by
+// commas. LAYERS: the first that many; 0 is all. With `maps` after LAYERS, the lines carry the layout.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,8 +20,10 @@
 #include "core/error.hpp"
 #include "core/random.hpp"
 #include "core/record_split.hpp"
+#include "fit/layers.hpp"
 #include "fit/problem.hpp"
 #include "fit/step.hpp"
+#include "fit/window.hpp"
 #include "layout_io/layout_file.hpp"
 #include "score/balance.hpp"
 #include "score/step_bound.hpp"
@@ -116,13 +117,18 @@ double mean_bound(const FitProblem& problem) {
     return sum / layers;
 }
 
+// The window fits alone, without the step fit that the objective window may start from.
+Layout fit_window_alone(const FitProblem& problem) {
+    return fit_rows(problem, [&](int layer, std::span<const std::int64_t> totals, std::span<ExpertId> row) {
+        std::ranges::copy(fit_window_layer(problem, layer, totals).row, row.begin());
+    });
+}
+
 // A step fit whose guard is told that all is signal.
 Layout fit_unguarded(const FitProblem& problem) {
     StepPlan plan = plan_step_fit(problem);
     plan.facts.window_fit = false;
-    FitProblem window = problem;
-    window.objective = Objective::window;
-    Layout layout = fit(find_fit_policy("search"), window).layout;
+    Layout layout = fit_window_alone(problem);
     for (int layer = 0; layer < problem.geometry.layers; ++layer) {
         const LayerCounts& counts = problem.layers[static_cast<std::size_t>(layer)];
         const auto seed = stream_seed(problem.seed, static_cast<std::uint64_t>(layer));
@@ -146,11 +152,16 @@ void report(const Counts& counts, const std::string& name, const std::string& sp
     int scored_layers = 0;
     for (const RecordSplit& split : splits) {
         FitProblem problem = problem_for(counts, split.fit, layers, ranks, slots_per_rank);
-        const FitPolicy& policy = set_up(name == "step-unguarded" ? "step-default" : name, problem);
+        const FitPolicy& policy = set_up(name == "step-unguarded" ? "step-default"
+                                         : name == "window-alone" ? "window"
+                                                                  : name,
+                                         problem);
         const double start = bench::cpu_milliseconds();
         FitResult result;
         if (name == "step-unguarded") {
             result.layout = fit_unguarded(problem);
+        } else if (name == "window-alone") {
+            result.layout = fit_window_alone(problem);
         } else {
             result = fit(policy, problem);
         }
@@ -188,7 +199,7 @@ int run(const std::vector<std::string>& arguments) {
         const SampleSpec spec = bench::small_spec();
         const Counts counts = bench::made_up_counts(spec);
         Bounds bounds;
-        for (const char* fit : {"step-fast@2", "window", "deepseek"}) {
+        for (const char* fit : {"step-fast@2", "window", "window-alone", "deepseek"}) {
             for (const char* split : {"interleave", "random:1", "first:3:4", "leave-one-out"}) {
                 report(counts, fit, split, spec.layers, spec.ranks, spec.slots_per_rank, false, bounds);
             }

@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <limits>
 #include <numeric>
 #include <string>
 
@@ -18,8 +19,9 @@ FitProblem random_problem(Random& random, const Geometry& shape, int layers, int
         LayerCounts counts{slots, shape.experts, {}};
         for (int slot = 0; slot < slots; ++slot) {
             auto row = test::random_weights(random, shape.experts);
-            // Sums over the record slots must stay below 2^63.
-            for (std::int64_t& count : row) count /= slots;
+            // The total of a layer must stay below 2^63.
+            const std::int64_t most = std::numeric_limits<std::int64_t>::max() / slots / shape.experts;
+            for (std::int64_t& count : row) count = count > most ? most - count % 3 : count / slots;
             if (layer % 5 == 4) row.assign(row.size(), 0);
             counts.values.insert(counts.values.end(), row.begin(), row.end());
         }

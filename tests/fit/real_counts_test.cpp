@@ -14,7 +14,9 @@
 #include "counts_io/count_file.hpp"
 #include "dispatch/model.hpp"
 #include "fit/dispatch_fit.hpp"
+#include "fit/layers.hpp"
 #include "fit/problem.hpp"
+#include "fit/window.hpp"
 #include "score/bounds.hpp"
 #include "score/layout_score.hpp"
 
@@ -61,7 +63,10 @@ TEST_CASE("the window fit of real prefill counts is certified to 1e-3 in each of
             const auto fitted_on = split_record_slots(filled, holdout).fit;
             FitProblem problem = problem_of(counts, fitted_on, 32, 9);
             problem.effort = effort;
-            const Layout layout = fit(find_fit_policy("search"), problem).layout;
+            const Layout layout =
+                fit_rows(problem, [&](int layer, std::span<const std::int64_t> totals, std::span<ExpertId> row) {
+                    std::ranges::copy(fit_window_layer(problem, layer, totals).row, row.begin());
+                });
             const auto shares = replica_shares(find_dispatch_model("even"), layout, {});
             const LayoutScore score = score_layout(counts, fitted_on, layout, shares, 1);
             CHECK(score.layers_scored() == 58);
@@ -76,6 +81,42 @@ TEST_CASE("the window fit of real prefill counts is certified to 1e-3 in each of
                 CHECK(balance->window >= bound * (1 - 1e-12));
             }
         }
+    }
+}
+
+TEST_CASE("who asks for the window value of real prefill counts gets what a step fit would give on others",
+          "[realdata]") {
+    const Counts counts = sglang_prefill_counts();
+    if (counts.record_slots() == 0) {
+        WARN("skipped: no folder with real counts");
+        return;
+    }
+    const auto held_out = [&](const RecordSplit& split, const Layout& layout) {
+        const auto shares = replica_shares(find_dispatch_model("even"), layout, {});
+        const LayoutScore score = score_layout(counts, split.holdout, layout, shares, 1);
+        LayerBalance mean{};
+        for (const auto& layer : score.layers) {
+            if (!layer) continue;
+            mean.step += layer->step / score.layers_scored();
+            mean.window += layer->window / score.layers_scored();
+        }
+        return mean;
+    };
+    for (const Holdout holdout : {Holdout::interleave, Holdout::halves}) {
+        const RecordSplit split = split_record_slots(filled_slots(counts.slot_totals()), holdout);
+        FitProblem problem = problem_of(counts, split.fit, 32, 9);
+        problem.objective = Objective::window;
+        const LayerBalance window = held_out(split, fit(find_fit_policy("search"), problem).layout);
+        problem.objective = Objective::step;
+        const LayerBalance step = held_out(split, fit(find_fit_policy("search"), problem).layout);
+        const LayerBalance alone = held_out(
+            split, fit_rows(problem, [&](int layer, std::span<const std::int64_t> totals, std::span<ExpertId> row) {
+                std::ranges::copy(fit_window_layer(problem, layer, totals).row, row.begin());
+            }));
+        INFO(name_of(holdout) << ": " << window.step << " and " << step.step << ", " << window.window << " and "
+                              << step.window);
+        CHECK(window.step < alone.step - 0.6 * (alone.step - step.step));
+        CHECK(window.window < alone.window - 0.6 * (alone.window - step.window));
     }
 }
 

@@ -7,6 +7,8 @@
 #include "core/layout.hpp"
 #include "core/random.hpp"
 #include "fit/random_counts.hpp"
+#include "fit/step_counts.hpp"
+#include "fit/window_objective.hpp"
 #include "score/best_window.hpp"
 
 using namespace eplb;
@@ -67,4 +69,39 @@ TEST_CASE("tiny problems are solved to the optimum nearly always, and never to l
     INFO(exact << " of " << problems << " exact, worst ratio " << worst);
     CHECK(exact >= 0.97 * problems);
     CHECK(worst < 1.05);
+}
+
+TEST_CASE("where slots predict each other the window objective is a step fit evened out, else the window fit alone") {
+    Random random(31);
+    FitProblem problem;
+    problem.geometry = {4, 48, 8, 8};
+    problem.layers = test::topic_layers(random, 4, 24, 48);
+    problem.objective = Objective::window;
+    const FitResult fitted = fit_window(problem);
+    CHECK(fitted.notes.size() == 1);
+    int better = 0;
+    for (int layer = 0; layer < 4; ++layer) {
+        const LayerCounts& counts = problem.layers[static_cast<std::size_t>(layer)];
+        const auto totals = counts.expert_totals();
+        const WindowRow alone = fit_window_layer(problem, layer, totals);
+        const auto row = fitted.layout.row(layer);
+        const double step = test::judged_step(counts, row, 8), alone_step = test::judged_step(counts, alone.row, 8);
+        CHECK(step <= alone_step);
+        better += step < alone_step ? 1 : 0;
+        double total = 0;
+        for (const std::int64_t count : totals) total += static_cast<double>(count);
+        CHECK(largest_load(totals, row, 8) <= total / 8 * alone.bound * (1 + 1e-3));
+    }
+    CHECK(better >= 2);
+    for (LayerCounts& counts : problem.layers) {  // the same popularity in every slot, and counting noise
+        for (std::size_t i = 0; i < counts.values.size(); ++i) {
+            counts.values[i] = 20 + static_cast<std::int64_t>(i % 48) + random.below(9);
+        }
+    }
+    const FitResult noise = fit_window(problem);
+    CHECK(noise.notes.empty());
+    for (int layer = 0; layer < 4; ++layer) {
+        const auto totals = problem.layers[static_cast<std::size_t>(layer)].expert_totals();
+        CHECK(std::ranges::equal(noise.layout.row(layer), fit_window_layer(problem, layer, totals).row));
+    }
 }
