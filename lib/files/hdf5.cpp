@@ -9,8 +9,10 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "core/tensor_view.hpp"
 #include "files/child_process.hpp"
+#include "files/inflation.hpp"
 
 #ifdef EPLB_HAVE_HDF5
 #include <hdf5.h>
@@ -83,51 +85,143 @@ struct Candidate {
     int axes;
 };
 
-constexpr std::size_t max_data_sets = 10'000;
+// A link that leads away from where it stands, in words: "external link to /x in b.h5".
+struct Link {
+    std::string path, what, hint;
+};
 
-std::vector<Candidate> list_data_sets(hid_t file) {
-    std::vector<Candidate> found;
-    const auto visit = [](hid_t root, const char* name, const H5O_info_t* info, void* into) -> herr_t {
-        auto& list = *static_cast<std::vector<Candidate>*>(into);
-        if (info->type != H5O_TYPE_DATASET) return 0;
-        if (list.size() == max_data_sets) return -1;
-        const Handle data_set(H5Dopen2(root, name, H5P_DEFAULT), H5Dclose);
-        if (data_set < 0) return -1;
-        const Handle type(H5Dget_type(data_set), H5Tclose), space(H5Dget_space(data_set), H5Sclose);
-        list.push_back({fmt::format("/{}", name), H5Tget_class(type), H5Sget_simple_extent_ndims(space)});
-        return 0;
-    };
-    // Visits hard links only: a soft or external link cannot lead into another file.
-    if (H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_INC, visit, &found, H5O_INFO_BASIC) < 0) {
-        fail_library("", "its objects cannot be listed");
-    }
-    return found;
+struct Contents {
+    std::vector<Candidate> data_sets;
+    std::vector<Link> links;
+};
+
+constexpr std::size_t most_objects = 10'000, longest_link = 4096;
+
+herr_t note_data_set(hid_t root, const char* name, const H5O_info_t* info, void* into) {
+    auto& list = static_cast<Contents*>(into)->data_sets;
+    if (info->type != H5O_TYPE_DATASET) return 0;
+    if (list.size() == most_objects) return -1;
+    const Handle data_set(H5Dopen2(root, name, H5P_DEFAULT), H5Dclose);
+    if (data_set < 0) return -1;
+    const Handle type(H5Dget_type(data_set), H5Tclose), space(H5Dget_space(data_set), H5Sclose);
+    list.push_back({fmt::format("/{}", name), H5Tget_class(type), H5Sget_simple_extent_ndims(space)});
+    return 0;
 }
 
-std::string choose(const std::vector<Candidate>& candidates, const std::optional<std::string>& wanted,
-                   const std::string& preferred) {
-    const auto listed = [&](const std::string& path) {
-        return std::any_of(candidates.begin(), candidates.end(),
-                           [&](const Candidate& candidate) { return candidate.path == path; });
+herr_t note_link(hid_t root, const char* name, const H5L_info_t* info, void* into) {
+    auto& list = static_cast<Contents*>(into)->links;
+    if (info->type != H5L_TYPE_SOFT && info->type != H5L_TYPE_EXTERNAL) return 0;
+    if (list.size() == most_objects || info->u.val_size > longest_link) return -1;
+    std::string value(info->u.val_size + 1, '\0');
+    if (H5Lget_val(root, name, value.data(), value.size(), H5P_DEFAULT) < 0) return -1;
+    if (info->type == H5L_TYPE_SOFT) {
+        const std::string target(value.c_str());
+        list.push_back({fmt::format("/{}", name), fmt::format("soft link to {}", target),
+                        fmt::format("--dataset {} names the data set itself", target)});
+        return 0;
+    }
+    const char *file = nullptr, *target = nullptr;
+    unsigned flags = 0;
+    if (H5Lunpack_elink_val(value.data(), info->u.val_size, &flags, &file, &target) < 0) return -1;
+    list.push_back({fmt::format("/{}", name), fmt::format("link to {} in another file, {}", target, file),
+                    "name that file, or copy the data set into this one with h5copy -f ext"});
+    return 0;
+}
+
+// Visits hard links only: a soft or external link cannot lead into another file.
+Contents list_contents(hid_t file) {
+    Contents contents;
+    if (H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_INC, note_data_set, &contents, H5O_INFO_BASIC) < 0 ||
+        H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, note_link, &contents) < 0) {
+        if (std::max(contents.data_sets.size(), contents.links.size()) == most_objects) {
+            fail_hdf5("NOT_A_COUNT_FILE", "", fmt::format("holds more than {} data sets or links", most_objects));
+        }
+        fail_library("", "its objects cannot be listed");
+    }
+    return contents;
+}
+
+// "/layers/N/counts" of "/layers/17/counts", "/layer_N" of "/layer_3": the path without the number that names a layer;
+// empty where there is none.
+std::string layer_pattern(const std::string& path) {
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    for (std::size_t end = path.size(); end > 0;) {
+        const std::size_t slash = path.rfind('/', end - 1);
+        const std::size_t begin = slash == std::string::npos ? 0 : slash + 1;
+        std::size_t digits = end;
+        while (digits > begin && is_digit(path[digits - 1])) --digits;
+        std::string word = path.substr(begin, digits - begin);
+        std::transform(word.begin(), word.end(), word.begin(),
+                       [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+        if (digits < end && (word.empty() || word.starts_with("layer"))) {
+            return fmt::format("{}N{}", path.substr(0, digits), path.substr(end));
+        }
+        end = slash == std::string::npos ? 0 : slash;
+    }
+    return "";
+}
+
+// The pattern of a data set that is one of several, a layer each.
+std::string shared_pattern(const Contents& contents, const std::string& path) {
+    const std::string pattern = layer_pattern(path);
+    if (pattern.empty()) return "";
+    const auto members = std::count_if(contents.data_sets.begin(), contents.data_sets.end(),
+                                       [&](const Candidate& other) { return layer_pattern(other.path) == pattern; });
+    return members > 1 ? pattern : "";
+}
+
+constexpr const char* how_to_stack =
+    "stack them along a second axis with numpy.stack(..., axis=1) into one data set [record slots, layers, experts]";
+
+const Link* find_link(const Contents& contents, const std::string& path) {
+    const auto found =
+        std::find_if(contents.links.begin(), contents.links.end(), [&](const Link& link) { return link.path == path; });
+    return found == contents.links.end() ? nullptr : &*found;
+}
+
+[[noreturn]] void fail_link(const Link& link) {
+    fail_hdf5("UNSUPPORTED_FILE", link.path, fmt::format("is a {}", link.what), link.hint);
+}
+
+std::string choose(const Contents& contents, const std::optional<std::string>& wanted, const std::string& preferred) {
+    const auto find = [&](const std::string& path) {
+        return std::find_if(contents.data_sets.begin(), contents.data_sets.end(),
+                            [&](const Candidate& candidate) { return candidate.path == path; });
     };
+    const auto none = contents.data_sets.end();
     std::vector<std::string> all, fitting;
-    for (const Candidate& candidate : candidates) {
+    for (const Candidate& candidate : contents.data_sets) {
         all.push_back(candidate.path);
         if (candidate.type == H5T_INTEGER && candidate.axes == 3) fitting.push_back(candidate.path);
     }
-    if (all.size() > 8) all.resize(8);
+    const std::string has = all.empty() ? "it has none" : fmt::format("it has: {}", first_few(all));
     if (wanted) {
         const std::string path = wanted->starts_with('/') ? *wanted : "/" + *wanted;
-        if (listed(path)) return path;
-        fail_hdf5("NOT_A_COUNT_FILE", "", fmt::format("has no data set {}", path),
-                  fmt::format("it has: {}", fmt::join(all, ", ")));
+        const auto found = find(path);
+        const Link* link = find_link(contents, path);
+        if (found == none && link != nullptr) fail_link(*link);
+        if (found == none) fail_hdf5("NOT_A_COUNT_FILE", "", fmt::format("has no data set {}", path), has);
+        if (const std::string pattern = shared_pattern(contents, path); found->axes < 3 && !pattern.empty()) {
+            fail_hdf5("UNSUPPORTED_FILE", path, fmt::format("is one layer of {}, not counts of all layers", pattern),
+                      how_to_stack);
+        }
+        return path;
     }
-    if (listed(preferred)) return preferred;
+    if (find(preferred) != none) return preferred;
+    if (const Link* link = find_link(contents, preferred)) fail_link(*link);
+    for (const Candidate& candidate : contents.data_sets) {
+        const bool alone = fitting.size() == 1 && shared_pattern(contents, fitting[0]).empty();
+        const std::string pattern = alone ? "" : shared_pattern(contents, candidate.path);
+        if (pattern.empty()) continue;
+        fail_hdf5("UNSUPPORTED_FILE", candidate.path, fmt::format("has a data set for each layer, {}", pattern),
+                  how_to_stack);
+    }
     if (fitting.size() == 1) return fitting[0];
+    if (all.empty() && !contents.links.empty()) fail_link(contents.links.front());
     fail_hdf5("NOT_A_COUNT_FILE", "",
               fitting.empty() ? fmt::format("has neither {} nor an integer data set with three axes", preferred)
                               : fmt::format("has {} integer data sets with three axes", fitting.size()),
-              fmt::format("--dataset KEY names one; it has: {}", fmt::join(all, ", ")));
+              fmt::format("--dataset KEY names one; {}", has));
 }
 
 struct MemoryType {
@@ -163,23 +257,75 @@ MemoryType memory_type(hid_t type, const std::string& path) {
               "save it with .astype(\"int64\")");
 }
 
-// A data set may claim any size: what it stores bounds what is worth reading.
-std::size_t checked_size(hid_t data_set, const std::vector<std::int64_t>& shape, DType dtype, const std::string& path) {
-    const Handle creation(H5Dget_create_plist(data_set), H5Pclose);
-    if (H5Pget_layout(creation) == H5D_VIRTUAL || H5Pget_external_count(creation) > 0) {
-        fail_hdf5("UNSUPPORTED_FILE", path, "keeps its values in other files", "copy them into one file with h5repack");
+// Filters that are met in the wild and are no part of the library (registered with The HDF Group).
+std::string filter_name(H5Z_filter_t id, std::string_view stored_name) {
+    constexpr std::array<std::pair<H5Z_filter_t, std::string_view>, 8> known{{{H5Z_FILTER_SZIP, "SZIP"},
+                                                                              {32000, "LZF"},
+                                                                              {32001, "Blosc"},
+                                                                              {32004, "LZ4"},
+                                                                              {32008, "bitshuffle"},
+                                                                              {32013, "ZFP"},
+                                                                              {32015, "Zstandard"},
+                                                                              {32026, "Blosc2"}}};
+    for (const auto& [known_id, name] : known) {
+        if (known_id == id) return std::string(name);
     }
+    return stored_name.empty() ? "an unknown filter" : shortened(stored_name, 40);
+}
+
+void check_filters(hid_t creation, const std::string& path) {
+    const int filters = H5Pget_nfilters(creation);
+    for (int index = 0; index < filters; ++index) {
+        std::array<char, 64> name{};
+        std::size_t values = 0;
+        unsigned flags = 0, config = 0;
+        const H5Z_filter_t id = H5Pget_filter2(creation, static_cast<unsigned>(index), &flags, &values, nullptr,
+                                               name.size() - 1, name.data(), nullptr);
+        const bool decodes = H5Zfilter_avail(id) > 0 && H5Zget_filter_info(id, &config) >= 0 &&
+                             (config & H5Z_FILTER_CONFIG_DECODE_ENABLED) != 0;
+        if (decodes) continue;
+        fail_hdf5(
+            "UNSUPPORTED_FILE", path,
+            fmt::format("is compressed with {} (HDF5 filter {}), which is not read here", filter_name(id, name.data()),
+                        static_cast<int>(id)),
+            "write it with gzip: compression=\"gzip\" in h5py, or h5repack -f GZIP=4 where the filter is installed");
+    }
+}
+
+// Values that the library would fetch from other files, which nobody named.
+void check_within_file(hid_t creation, const std::string& path) {
+    constexpr const char* hint = "copy them into one file: h5repack where the others are";
+    std::array<char, 256> name{};
+    if (H5Pget_external_count(creation) > 0) {
+        H5Pget_external(creation, 0, name.size() - 1, name.data(), nullptr, nullptr);
+        fail_hdf5("UNSUPPORTED_FILE", path, fmt::format("keeps its values in another file, {}", name.data()), hint);
+    }
+    if (H5Pget_layout(creation) == H5D_VIRTUAL) {
+        H5Pget_virtual_filename(creation, 0, name.data(), name.size() - 1);
+        fail_hdf5("UNSUPPORTED_FILE", path, fmt::format("is a virtual data set over other files, {}", name.data()),
+                  hint);
+    }
+}
+
+// A data set may claim any size: the file bounds what is worth reading.
+std::size_t checked_size(hid_t data_set, const std::vector<std::int64_t>& shape, DType dtype, std::uint64_t file_bytes,
+                         const std::string& path) {
     Tensor tensor;
     tensor.shape = shape;
     std::int64_t size = 0;
     if (__builtin_mul_overflow(tensor.numel(), static_cast<std::int64_t>(size_of(dtype)), &size)) {
         fail_hdf5("BAD_GEOMETRY", path, fmt::format("shape [{}] is absurd", fmt::join(shape, ", ")));
     }
-    constexpr std::uint64_t max_ratio = 1032, free_size = std::uint64_t{1} << 26;  // deflate's limit; small data sets
     const std::uint64_t stored = H5Dget_storage_size(data_set);
-    if (static_cast<std::uint64_t>(size) > free_size && static_cast<std::uint64_t>(size) / max_ratio > stored) {
+    if (stored > file_bytes) {
         fail_hdf5("BAD_GEOMETRY", path,
-                  fmt::format("{} stored bytes cannot hold shape [{}]", stored, fmt::join(shape, ", ")));
+                  fmt::format("claims {} stored bytes in a file of {}: its chunks overlap", stored, file_bytes));
+    }
+    if (static_cast<std::uint64_t>(size) > max_inflated(file_bytes)) {
+        fail_hdf5("BAD_GEOMETRY", path,
+                  fmt::format("shape [{}] takes {} bytes, absurd for {} stored ones in a file of {}",
+                              fmt::join(shape, ", "), size, stored, file_bytes),
+                  "if it is real, h5repack -f NONE stores it without compression");
     }
     return static_cast<std::size_t>(size);
 }
@@ -199,9 +345,12 @@ std::string read_in_child(const MappedFile& source, const std::optional<std::str
     }
     const Handle file(H5Fopen(path_to_open.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
     if (file < 0) fail_library("", "cannot be opened as HDF5");
-    const std::string path = choose(list_data_sets(file), wanted, preferred);
+    const std::string path = choose(list_contents(file), wanted, preferred);
     const Handle data_set(H5Dopen2(file, path.c_str(), H5P_DEFAULT), H5Dclose);
     if (data_set < 0) fail_library(path, "cannot be opened");
+    const Handle creation(H5Dget_create_plist(data_set), H5Pclose);
+    check_within_file(creation, path);
+    check_filters(creation, path);
     const Handle type(H5Dget_type(data_set), H5Tclose), space(H5Dget_space(data_set), H5Sclose);
     const MemoryType in_memory = memory_type(type, path);
     std::array<hsize_t, H5S_MAX_RANK> extents{};
@@ -212,7 +361,7 @@ std::string read_in_child(const MappedFile& source, const std::optional<std::str
         shape.push_back(
             static_cast<std::int64_t>(std::min<hsize_t>(extents[static_cast<std::size_t>(axis)], INT64_MAX)));
     }
-    const std::size_t size = checked_size(data_set, shape, in_memory.dtype, path);
+    const std::size_t size = checked_size(data_set, shape, in_memory.dtype, source.bytes().size(), path);
     constexpr std::size_t slack = std::size_t{1} << 28;  // chunk cache and filters
     limit_address_space(size + slack);
     if (size > 0 && H5Dread(data_set, in_memory.id, H5S_ALL, H5S_ALL, H5P_DEFAULT, memory.resize(size)) < 0) {
@@ -247,6 +396,9 @@ Hdf5DataSet read_hdf5(const std::shared_ptr<const MappedFile>& file, const std::
     const auto memory = std::make_shared<SharedMemory>();
     ChildLimits limits;
     if (file->is_anonymous()) limits.memory += file->bytes().size();
+    // Decompression and checksums take a second for some hundred megabytes; a damaged file may have no end.
+    constexpr std::size_t bytes_a_second = std::size_t{1} << 22;
+    limits.cpu_seconds = 10 + static_cast<int>(file->bytes().size() / bytes_a_second);
     const ChildResult result = run_in_child(limits, [&]() -> std::string {
         try {
             return read_in_child(*file, wanted, preferred, *memory);

@@ -23,7 +23,9 @@ bool looks_like_hdf5(std::span<const std::byte> bytes);
 
 // Reads the data set `wanted`, else `preferred` where it exists, else the only integer data set with three axes. The
 // library runs in a child process with bounded memory and time: it is known to crash on damaged files. Throws
-// Error{input}: NOT_A_COUNT_FILE (no such data set, or a choice), UNSUPPORTED_TYPE, TRUNCATED, MALFORMED.
+// Error{input}: NOT_A_COUNT_FILE (no such data set, or a choice), UNSUPPORTED_FILE (a filter that is not there, values
+// in other files, a data set for each layer), UNSUPPORTED_TYPE, BAD_GEOMETRY (larger than max_inflated() of the file),
+// TRUNCATED, MALFORMED.
 Hdf5DataSet read_hdf5(const std::shared_ptr<const MappedFile>& file, const std::optional<std::string>& wanted,
                       const std::string& preferred);
 

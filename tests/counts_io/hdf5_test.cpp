@@ -2,12 +2,14 @@
 #include <hdf5.h>
 
 #include <catch2/catch.hpp>
+#include <functional>
 #include <numeric>
 #include <random>
 
 #include "core/tensor_view.hpp"
 #include "decode.hpp"
 #include "files/hdf5.hpp"
+#include "files/inflation.hpp"
 #include "files/temporary_folder.hpp"
 
 using namespace eplb;
@@ -114,14 +116,106 @@ TEST_CASE("strings are no counts, and a data set that claims more than it stores
     CHECK(read_error(path).finding_code() == "BAD_GEOMETRY");
 }
 
-TEST_CASE("links into other files are not followed") {
+TEST_CASE("links are not followed, and named with what they lead to") {
     const TemporaryFolder folder;
     hdf5_file(folder, {{"/logical_count", H5T_STD_I32LE, {2, 3, 4}}});
     const std::string path = folder.file("link.h5");
-    const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-    H5Lcreate_external(folder.file("x.h5").c_str(), "/logical_count", file, "/logical_count", H5P_DEFAULT, H5P_DEFAULT);
+    hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_external("x.h5", "/logical_count", file, "/logical_count", H5P_DEFAULT, H5P_DEFAULT);
     H5Fclose(file);
-    CHECK(read_error(path).finding_code() == "NOT_A_COUNT_FILE");
+    CHECK(read_error(path).finding_code() == "UNSUPPORTED_FILE");
+    CHECK_THAT(read_error(path).what(),
+               Catch::Contains("/logical_count: is a link to /logical_count in another file, x.h5"));
+
+    const std::string soft = hdf5_file(folder, {{"/run/1d", H5T_STD_I32LE, {4}}});
+    file = H5Fopen(soft.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    H5Lcreate_soft("/run/1d", file, "/counts", H5P_DEFAULT, H5P_DEFAULT);
+    H5Fclose(file);
+    CountOptions options;
+    options.dataset = "counts";
+    CHECK_THAT(read_error(soft, options).what(),
+               Catch::Contains("/counts: is a soft link to /run/1d") && Catch::Contains("--dataset /run/1d"));
+    CHECK(read_error(soft).finding_code() == "NOT_A_COUNT_FILE");
+}
+
+TEST_CASE("values in other files are refused with the name of the first") {
+    const TemporaryFolder folder;
+    const hsize_t shape[3] = {2, 3, 4};
+    const auto error_with = [&](const std::function<void(hid_t creation, hid_t space)>& change) {
+        const std::string path = folder.file("outside.h5");
+        const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+        const hid_t creation = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(3, shape, nullptr);
+        change(creation, space);
+        H5Dclose(H5Dcreate2(file, "/logical_count", H5T_STD_I32LE, space, H5P_DEFAULT, creation, H5P_DEFAULT));
+        H5Sclose(space);
+        H5Pclose(creation);
+        H5Fclose(file);
+        return read_error(path);
+    };
+    const Error raw = error_with([](hid_t creation, hid_t) { H5Pset_external(creation, "values.raw", 0, 96); });
+    CHECK(raw.finding_code() == "UNSUPPORTED_FILE");
+    CHECK_THAT(raw.message(), Catch::Contains("values.raw"));
+    const Error parts =
+        error_with([](hid_t creation, hid_t space) { H5Pset_virtual(creation, space, "part0.h5", "/counts", space); });
+    CHECK(parts.finding_code() == "UNSUPPORTED_FILE");
+    CHECK_THAT(parts.message(), Catch::Contains("virtual") && Catch::Contains("part0.h5"));
+    const Error filtered = error_with([&](hid_t creation, hid_t) {
+        H5Pset_chunk(creation, 3, shape);
+        H5Pset_filter(creation, 32000, H5Z_FLAG_OPTIONAL, 0, nullptr);  // LZF, which the library does not have
+    });
+    CHECK(filtered.finding_code() == "UNSUPPORTED_FILE");
+    CHECK_THAT(filtered.what(), Catch::Contains("LZF (HDF5 filter 32000)") && Catch::Contains("gzip"));
+}
+
+TEST_CASE("a data set for each layer is not taken for passes") {
+    const TemporaryFolder folder;
+    using Paths = std::vector<std::string>;
+    for (const Paths& paths : {Paths{"/layer_3", "/layer_4"}, Paths{"/0", "/1", "/2"},
+                               Paths{"/layers/3/counts", "/layers/12/counts"}, Paths{"/a/Layer3", "/a/Layer4"}}) {
+        for (const std::vector<hsize_t>& shape : {std::vector<hsize_t>{6, 4}, std::vector<hsize_t>{6, 1, 4}}) {
+            std::vector<DataSet> data_sets;
+            for (const std::string& path : paths) data_sets.push_back({path, H5T_STD_I32LE, shape});
+            const std::string file = hdf5_file(folder, data_sets);
+            CAPTURE(paths.front(), shape.size());
+            CHECK(read_error(file).finding_code() == "UNSUPPORTED_FILE");
+            CHECK_THAT(read_error(file).what(), Catch::Contains("for each layer") && Catch::Contains("N"));
+            CountOptions options;
+            options.dataset = paths.back();
+            if (shape.size() == 3) {
+                CHECK(read_count_file(file, options).tensor.shape == std::vector<std::int64_t>{6, 1, 4});
+            } else {
+                CHECK_THAT(read_error(file, options).message(), Catch::Contains("one layer of"));
+            }
+        }
+    }
+    // A number that is alone, or beside the only counts, says nothing.
+    CHECK(read_count_file(hdf5_file(folder, {{"/run1", H5T_STD_I32LE, {2, 3, 4}}}), {}).tensor.numel() == 24);
+    CHECK(read_count_file(hdf5_file(folder, {{"/counts", H5T_STD_I32LE, {2, 3, 4}},
+                                             {"/times/0", H5T_STD_I32LE, {2}},
+                                             {"/times/1", H5T_STD_I32LE, {2}}}),
+                          {})
+              .tensor.numel() == 24);
+}
+
+TEST_CASE("a data set holds no more than its file can") {
+    const TemporaryFolder folder;
+    const auto rows_that_fit = [&](hsize_t rows) {  // never written, so that the file stays small
+        const std::string path = folder.file("sparse.h5");
+        const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+        const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+        const hsize_t shape[3] = {rows, 1, 256}, chunk[3] = {1, 1, 256};
+        H5Pset_chunk(creation, 3, chunk);
+        const hid_t space = H5Screate_simple(3, shape, nullptr);
+        H5Dclose(H5Dcreate2(file, "/logical_count", H5T_STD_I32LE, space, H5P_DEFAULT, creation, H5P_DEFAULT));
+        H5Sclose(space);
+        H5Pclose(creation);
+        H5Fclose(file);
+        return path;
+    };
+    const std::uint64_t file_bytes = content_of(rows_that_fit(1)).size();
+    const hsize_t most = max_inflated(file_bytes) / 1024;
+    CHECK(read_count_file(rows_that_fit(most), {}).tensor.shape[0] == static_cast<std::int64_t>(most));
+    CHECK(read_error(rows_that_fit(most + 1)).finding_code() == "BAD_GEOMETRY");
 }
 
 TEST_CASE("a flipped byte under Fletcher32 is caught") {
