@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "check/rank_set.hpp"
+#include "cli/app.hpp"
 #include "core/parallel_loop.hpp"
 #include "counts_io/expand_inputs.hpp"
 #include "counts_io/libtorch_reader.hpp"
@@ -35,7 +36,8 @@ CheckedFile check_file(const std::string& path, const CountOptions& options) {
     }
     const CountFile& file = *checked.file;
     checked.sha256 = file.sha256;
-    checked.report = check_counts(path, file.tensor, file.reduction, options, file.window);
+    cli::on_input(path,
+                  [&] { checked.report = check_counts(path, file.tensor, file.reduction, options, file.window); });
     const bool cross_check = options.cross_check_libtorch && checked.report->ok();
     checked.findings = std::move(checked.report->findings);
     add(checked.findings, file.findings);

@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <stdexcept>
 
 #include "core/error.hpp"
 #include "core/printable.hpp"
@@ -48,6 +50,25 @@ int fail(std::string_view program, int code, std::string_view line) {
     return code;
 }
 
+std::array<char, 512> lost_input_line{};  // made before it is needed: a signal handler may not allocate
+
+// A mapped file that somebody shortens, or whose disk or network fails, ends in SIGBUS where its bytes are read.
+void on_lost_input(int) {
+    const ssize_t ignored = ::write(STDERR_FILENO, lost_input_line.data(), std::strlen(lost_input_line.data()));
+    static_cast<void>(ignored);
+    ::_exit(static_cast<int>(ErrorCode::input));
+}
+
+void catch_lost_inputs(std::string_view program) {
+    const auto end = fmt::format_to_n(lost_input_line.data(), lost_input_line.size() - 1,
+                                      "{}: error: an input became shorter while it was read, or its disk failed (name "
+                                      "finished files)\n",
+                                      program)
+                         .out;
+    *end = '\0';
+    std::signal(SIGBUS, on_lost_input);
+}
+
 // A standard stream that the caller closed (2>&-) gets a descriptor that cannot be used: else the first file to be
 // opened would get its number, and what is printed would be written there.
 void fill_standard_streams() {
@@ -78,6 +99,7 @@ void print(std::string_view text) {
 
 int run_app(std::string_view program, const std::function<int()>& body) {
     fill_standard_streams();
+    catch_lost_inputs(program);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
         if (std::signal(signal, on_interrupt) == SIG_IGN) std::signal(signal, SIG_IGN);  // under nohup
     }
@@ -98,11 +120,21 @@ int run_app(std::string_view program, const std::function<int()>& body) {
     } catch (const Interrupted&) {
         return fail(program, 128 + (interrupted != 0 ? interrupted : SIGINT), "interrupted; nothing was written");
     } catch (const std::bad_alloc&) {
-        return fail(program, static_cast<int>(ErrorCode::internal), "out of memory");
+        return fail(program, static_cast<int>(ErrorCode::input), "the inputs need more memory than there is");
     } catch (const std::exception& error) {
         return fail(
             program, static_cast<int>(ErrorCode::internal),
             fmt::format("unexpected: {} (this is a bug; please report it with the command line)", error.what()));
+    }
+}
+
+void on_input(const std::string& input, const std::function<void()>& body) {
+    try {
+        body();
+    } catch (const std::bad_alloc&) {
+        rethrow_inside(input);
+    } catch (const std::length_error&) {
+        rethrow_inside(input);
     }
 }
 

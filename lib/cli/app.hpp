@@ -14,9 +14,12 @@ struct PrintAndExit {
 
 // Runs `body` and returns the exit code of the program: what body returns, or the code of the eplb::Error it throws
 // (one line
-// "<program>: error: <where>: <what> (<hint>)" on stderr), 130 when it was interrupted, 70 for anything else. Installs
-// the Ctrl-C handler behind stop_requested().
+// "<program>: error: <where>: <what> (<hint>)" on stderr), 3 when memory runs out or a mapped input becomes shorter,
+// 130 when it was interrupted, 70 for anything else. Installs the Ctrl-C handler behind stop_requested().
 int run_app(std::string_view program, const std::function<int()>& body);
+
+// For the work that follows the reading: runs `body`, and names the input where it needs more memory than there is.
+void on_input(const std::string& input, const std::function<void()>& body);
 
 // Writes lines to stdout, each made printable(): names of files may hold anything. Throws Error{output} when that fails
 // (a closed pipe, a full disk), as does run_app at its end.

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <new>
+#include <stdexcept>
+
 #include "core/printable.hpp"
 
 namespace eplb {
@@ -26,6 +29,20 @@ Error Error::inside(std::string_view outer) const {
     Error moved(code_, where_.empty() ? std::string(outer) : fmt::format("{}: {}", outer, where_), message_, hint_);
     moved.finding_code_ = finding_code_;
     return moved;
+}
+
+void rethrow_inside(std::string_view place) {
+    constexpr const char* what = "needs more memory than this process may take";
+    constexpr const char* hint = "give it more (ulimit -v, the container's limit), or read it in parts";
+    try {
+        throw;
+    } catch (const Error& error) {
+        throw error.inside(place);
+    } catch (const std::bad_alloc&) {
+        throw Error(ErrorCode::input, std::string(place), what, hint);
+    } catch (const std::length_error&) {
+        throw Error(ErrorCode::input, std::string(place), what, hint);
+    }
 }
 
 Error Error::as_finding(std::string_view finding_code) const {

@@ -46,4 +46,8 @@ class Error : public std::exception {
     std::string where_, message_, hint_, finding_code_, line_;
 };
 
+// In a catch (...) of whoever reads `place`, a file: throws the current exception again, an Error with `place` before
+// its own place, and memory that ran out (std::bad_alloc, std::length_error) as an Error{input} at `place`.
+[[noreturn]] void rethrow_inside(std::string_view place);
+
 }  // namespace eplb

@@ -209,8 +209,8 @@ CountFile decode_count_file(const std::shared_ptr<const MappedFile>& file, const
         result.window = std::move(decoded.window);
         apply_sidecar(result);
         return result;
-    } catch (const Error& error) {
-        throw error.inside(file->path());
+    } catch (...) {
+        rethrow_inside(file->path());
     }
 }
 

@@ -16,6 +16,8 @@
 namespace eplb {
 namespace {
 
+constexpr std::size_t small_file = std::size_t{1} << 20;  // reading is as fast as mapping, and nobody can shorten it
+
 [[noreturn]] void fail(const std::string& path, const char* what) {
     throw Error(ErrorCode::input, path, fmt::format("{}: {}", what, std::strerror(errno)));
 }
@@ -77,32 +79,49 @@ int read_to_end(const std::string& path, int source) {
 }  // namespace
 
 MappedFile::MappedFile(std::string path, int descriptor, bool anonymous)
-    : path_(std::move(path)), descriptor_(descriptor), anonymous_(anonymous) {
+    : path_(std::move(path)), descriptor_(descriptor), anonymous_(anonymous) {}
+
+std::shared_ptr<const MappedFile> MappedFile::load(std::string path, int descriptor, bool anonymous) {
+    const std::shared_ptr<MappedFile> file(new MappedFile(std::move(path), descriptor, anonymous));
     struct stat status {};
-    if (::fstat(descriptor_, &status) != 0) {
-        ::close(descriptor_);
-        fail(path_, "cannot be examined");
+    if (::fstat(descriptor, &status) != 0) fail(file->path_, "cannot be examined");
+    file->size_ = static_cast<std::size_t>(status.st_size);
+    if (file->size_ > small_file || anonymous) {
+        file->map();
+    } else {
+        file->read();
     }
-    size_ = static_cast<std::size_t>(status.st_size);
+    return file;
+}
+
+void MappedFile::map() {
     if (size_ == 0) return;
     void* mapping = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor_, 0);
-    if (mapping == MAP_FAILED) {
-        ::close(descriptor_);
-        fail(path_, "cannot be mapped");
-    }
+    if (mapping == MAP_FAILED) fail(path_, "cannot be mapped");
     data_ = static_cast<const std::byte*>(mapping);
 }
 
+void MappedFile::read() {
+    read_ = std::make_unique_for_overwrite<std::byte[]>(size_);
+    std::size_t have = 0;
+    while (have < size_) {
+        const ssize_t got = ::pread(descriptor_, read_.get() + have, size_ - have, static_cast<off_t>(have));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) fail(path_, "cannot be read");
+        if (got == 0) break;  // it became shorter
+        have += static_cast<std::size_t>(got);
+    }
+    size_ = have;
+    data_ = read_.get();
+}
+
 MappedFile::~MappedFile() {
-    if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+    if (data_ != nullptr && !read_) ::munmap(const_cast<std::byte*>(data_), size_);
     ::close(descriptor_);
 }
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-    const auto make = [&](int source, bool anonymous) {
-        return std::shared_ptr<const MappedFile>(new MappedFile(path, source, anonymous));
-    };
-    if (path == "-") return make(read_to_end(path, STDIN_FILENO), true);
+    if (path == "-") return load(path, read_to_end(path, STDIN_FILENO), true);
     Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (descriptor.get() < 0) fail(path, "cannot be opened");
     struct stat status {};
@@ -110,15 +129,15 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
     if (S_ISDIR(status.st_mode)) {
         throw Error(ErrorCode::input, path, "is a directory", "name the files in it");
     }
-    if (S_ISREG(status.st_mode)) return make(descriptor.release(), false);
-    return make(read_to_end(path, descriptor.get()), true);
+    if (S_ISREG(status.st_mode) && status.st_size > 0) return load(path, descriptor.release(), false);
+    return load(path, read_to_end(path, descriptor.get()), true);
 }
 
 std::shared_ptr<const MappedFile> MappedFile::copy_of(std::string_view name, std::span<const std::byte> bytes) {
     std::string path(name);
     Descriptor memory(make_memory_file(path));
     keep_all(path, memory.get(), bytes);
-    return std::shared_ptr<const MappedFile>(new MappedFile(std::move(path), memory.release(), true));
+    return load(std::move(path), memory.release(), true);
 }
 
 std::string MappedFile::reopen_path() const {

@@ -9,9 +9,10 @@
 
 namespace eplb {
 
-// The bytes of one input: a regular file is mapped, a pipe or "-" (stdin) is read to its end into anonymous memory.
-// Readers keep the shared pointer as the owner of what they return. Bytes are those of the moment: a file that another
-// process shortens while it is mapped ends this process with SIGBUS, so inputs must be finished files.
+// The bytes of one input. A regular file is read where it is small and mapped where it is large; a pipe, "-" (stdin)
+// and what has no size of its own (/proc) is read to its end into anonymous memory. Readers keep the shared pointer as
+// the owner of what they return. Bytes are those of the moment: a large file that another process shortens ends this
+// process with SIGBUS, so inputs must be finished files.
 class MappedFile {
   public:
     // Throws Error{input} that names the path and the system's reason.
@@ -33,10 +34,14 @@ class MappedFile {
 
   private:
     MappedFile(std::string path, int descriptor, bool anonymous);
+    static std::shared_ptr<const MappedFile> load(std::string path, int descriptor, bool anonymous);
+    void map();
+    void read();
 
     std::string path_;
     int descriptor_ = -1;
     bool anonymous_ = false;
+    std::unique_ptr<std::byte[]> read_;  // the bytes of a small file
     const std::byte* data_ = nullptr;
     std::size_t size_ = 0;
 };

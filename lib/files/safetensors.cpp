@@ -137,8 +137,8 @@ SafetensorsFile SafetensorsFile::parse(std::shared_ptr<const MappedFile> file) {
                 .as_finding("TRUNCATED");
         }
         if (data_bytes > end) malformed("", fmt::format("{} bytes after the last tensor", data_bytes - end));
-    } catch (const Error& error) {
-        throw error.inside(result.file_->path());
+    } catch (...) {
+        rethrow_inside(result.file_->path());
     }
     result.by_name_.resize(result.entries_.size());
     std::iota(result.by_name_.begin(), result.by_name_.end(), std::size_t{0});

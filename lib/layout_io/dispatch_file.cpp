@@ -158,8 +158,8 @@ DispatchFile read_dispatch_table(const std::string& path, TableRows rows) {
     const auto file = MappedFile::open(path);
     try {
         return {path, sha256_hex(file->bytes()), table_of(file, rows)};
-    } catch (const Error& error) {
-        throw error.inside(path);
+    } catch (...) {
+        rethrow_inside(path);
     }
 }
 
@@ -240,8 +240,8 @@ std::optional<DispatchTableManifest> find_dispatch_table_manifest(const Dispatch
     DispatchTableManifest manifest;
     try {
         manifest = decode_dispatch_table_manifest(file->text());
-    } catch (const Error& error) {
-        throw error.inside(path);
+    } catch (...) {
+        rethrow_inside(path);
     }
     const auto refuse = [&](const char* what, const std::string& stated, const std::string& found) {
         throw Error(ErrorCode::input, path,
@@ -272,8 +272,8 @@ std::vector<double> read_source_weights(const std::string& path, int ranks) {
             const JsonDocument document = JsonDocument::parse(file->text());
             for (const JsonValue value : document.root().elements()) weights.push_back(value.as_number());
         }
-    } catch (const Error& error) {
-        throw error.inside(path);
+    } catch (...) {
+        rethrow_inside(path);
     }
     if (weights.size() != static_cast<std::size_t>(ranks)) {
         throw Error(ErrorCode::input, path,

@@ -156,8 +156,8 @@ LayoutFile read_layout(const std::string& path, int ranks, std::optional<int> ex
     const auto file = MappedFile::open(path);
     try {
         return {path, sha256_hex(file->bytes()), decode_layout(file->text(), ranks, experts)};
-    } catch (const Error& error) {
-        throw error.inside(path);
+    } catch (...) {
+        rethrow_inside(path);
     }
 }
 

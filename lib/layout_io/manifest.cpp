@@ -385,8 +385,8 @@ Manifest read_manifest(const std::string& path) {
     const auto file = MappedFile::open(path);
     try {
         return decode_manifest(file->text());
-    } catch (const Error& error) {
-        throw error.inside(path);
+    } catch (...) {
+        rethrow_inside(path);
     }
 }
 

@@ -86,8 +86,8 @@ Scenario read_scenario(const std::string& path) {
     const auto file = MappedFile::open(path);
     try {
         return decode_scenario(file->text());
-    } catch (const Error& error) {
-        throw error.inside(path);
+    } catch (...) {
+        rethrow_inside(path);
     }
 }
 

@@ -117,8 +117,8 @@ void hold_to(const std::string& path, const Attestation& now, std::vector<Findin
     Attestation attested;
     try {
         attested = decode_attestation(file->text());
-    } catch (const Error& error) {
-        throw error.inside(path);
+    } catch (...) {
+        rethrow_inside(path);
     }
     for (std::string& line : differences(attested, now)) {
         findings.push_back(

@@ -42,8 +42,8 @@ WeightMap read_index(const std::string& path, const std::string& text) {
         for (const auto [name, shard] : document.root().at("weight_map").members()) {
             shard_of.emplace(name, shard.as_string());
         }
-    } catch (const Error& error) {
-        throw error.inside(path);
+    } catch (...) {
+        rethrow_inside(path);
     }
     return shard_of;
 }

@@ -59,8 +59,8 @@ JudgedLayout judge_layout(const std::string& path, const LayoutDemands& demands)
         const bool legal = !any_at_least(report.findings, Severity::error);
         std::move(report.findings.begin(), report.findings.end(), std::back_inserter(judged.findings));
         if (legal) judged.layout = decode_layout(file->text(), *ranks, report.geometry->experts);
-    } catch (const Error& error) {
-        throw error.inside(path);
+    } catch (...) {
+        rethrow_inside(path);
     }
     if (judged.layout && judged.manifest && judged.manifest->map_hash != map_hash(*judged.layout)) {
         judged.findings.push_back({Severity::error, "MANIFEST_UNUSABLE", "",

@@ -95,8 +95,8 @@ ModelConfig parse_model_config(const std::string& name, const std::string& text)
     try {
         const JsonDocument document = JsonDocument::parse(text);
         return read_object(document.root());
-    } catch (const Error& error) {
-        throw error.inside(name);
+    } catch (...) {
+        rethrow_inside(name);
     }
 }
 

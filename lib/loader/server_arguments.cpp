@@ -192,7 +192,10 @@ void read_server_arguments(const std::string& name, const std::string& text, con
             reader.read_words(split_words(name, text));
         }
     } catch (const Error& error) {
-        throw error.where().starts_with(name) ? error : error.inside(name);
+        if (error.where().starts_with(name)) throw;
+        rethrow_inside(name);
+    } catch (...) {
+        rethrow_inside(name);
     }
     reader.finish();
 }

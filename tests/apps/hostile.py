@@ -4,6 +4,8 @@
 Each must be refused, or read, within 300 MB and 2 s of CPU, in few words. CPU is allowed --slack times as much, since
 machines differ; a build with sanitizers uses memory of its own, so that there (--sanitized) only the time counts.
 
+With --scarce honest files are run with ever less address space, as under ulimit -v.
+
 With --folder the files of that folder are run instead of those made here.
 """
 import argparse
@@ -66,6 +68,23 @@ def cases(folder):
             yield name, check(flag, file("case.txt", content)), (0, 1, 3)
 
 
+def scarce(folder):
+    """Honest files with ever less memory: read, or refused with the name of the file, and never a crash."""
+    rows = ", ".join("[" + ", ".join(str(expert * 7 % 100) for expert in range(256)) + "]" for _ in range(61))
+    text = folder / "counts.json"
+    text.write_text('{"logical_count": [' + ", ".join([f"[{rows}]"] * 40) + "]}")
+    array = folder / "counts.npy"
+    values = [(index % 256) * 7 % 100 for index in range(61 * 256)]
+    array.write_bytes(hostile_files.npy((600, 61, 256), struct.pack(f"<{len(values)}i", *values) * 600))
+    fit = ["--ranks", "8", "--redundant-total", "0", "--effort", "fast", "--holdout", "none", "--force"]
+    for path in (text, array):
+        for megabytes in (16, 24, 32, 48, 64, 96, 128, 256):
+            for command in (["eplb-validate", str(path)],
+                            ["eplb-fit", str(path), *fit, "--out", str(folder / "out.json")]):
+                # 127: the program's own libraries do not fit.
+                yield f"{path.name} in {megabytes} MB", [*command, "--threads", "1"], (0, 1, 3, 127), megabytes << 20
+
+
 def found(folder):
     for path in sorted(pathlib.Path(folder).iterdir()):
         if path.name.startswith("layout"):
@@ -74,7 +93,7 @@ def found(folder):
             yield path.name, ["eplb-validate", str(path)], (3,)
 
 
-def run(programs, command, arguments):
+def run(programs, command, arguments, address_space):
     """Exit code (negative: the signal), CPU seconds, bytes of memory, and output."""
     with tempfile.TemporaryFile() as output:
         child = os.fork()
@@ -84,7 +103,7 @@ def run(programs, command, arguments):
             limit = int(60 * arguments.slack)
             resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
             if not arguments.sanitized:
-                resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+                resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
             os.execv(programs / command[0] / command[0], command)
         _, status, usage = os.wait4(child, 0)
         output.seek(0)
@@ -97,6 +116,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path)
     parser.add_argument("--slack", type=float, default=4)
     parser.add_argument("--sanitized", action="store_true")
+    parser.add_argument("--scarce", action="store_true", help="honest files with ever less memory instead")
     parser.add_argument("--only", default="")
     parser.add_argument("--table", action="store_true", help="show what each took")
     arguments = parser.parse_args()
@@ -106,11 +126,14 @@ def main():
     failed = ran = 0
     with tempfile.TemporaryDirectory() as folder:
         table = found(arguments.folder) if arguments.folder else cases(pathlib.Path(folder))
-        for name, command, right in table:
+        if arguments.scarce:
+            table = scarce(pathlib.Path(folder))
+        for name, command, right, *limit in table:
             if arguments.only not in name:
                 continue
             ran += 1
-            code, cpu, memory, output = run(arguments.programs.resolve(), command, arguments)
+            code, cpu, memory, output = run(arguments.programs.resolve(), command, arguments,
+                                            limit[0] if limit else 8 << 30)
             faults = []
             if code not in right:
                 faults.append(f"exit {code}, not {' or '.join(map(str, right))}")
@@ -122,6 +145,8 @@ def main():
                 faults.append(f"{len(output)} bytes of output")
             if code == 3 and command[0] != "eplb-validate" and output.count(b"\n") != 1:
                 faults.append(f"{output.count(bytes([10]))} lines of output")
+            if limit and code == 3 and pathlib.Path(command[1]).name.encode() not in output:
+                faults.append("the file is not named")
             failed += bool(faults)
             if faults or arguments.table:
                 print(f"{'FAILED' if faults else 'ok':6} {name}: {command[0]}: exit {code}, {cpu:.2f} s, "

@@ -1,4 +1,9 @@
 #include <catch2/catch.hpp>
+#include <cstdint>
+#include <functional>
+#include <new>
+#include <stdexcept>
+#include <vector>
 
 #include "core/error.hpp"
 
@@ -16,4 +21,28 @@ TEST_CASE("an error keeps its code and finding code when its place is widened") 
     CHECK(error.code() == ErrorCode::input);
     CHECK(error.finding_code() == "TRUNCATED");
     CHECK(Error(ErrorCode::input, "", "is cut").finding_code().empty());
+}
+
+TEST_CASE("what ends a reading is thrown again with the place of the file") {
+    const auto rethrown = [](const std::function<void()>& read) {
+        try {
+            try {
+                read();
+            } catch (...) {
+                rethrow_inside("x.json");
+            }
+        } catch (const Error& error) {
+            return error;
+        }
+        throw std::runtime_error("no Error");
+    };
+    const Error placed = rethrown([] { throw Error(ErrorCode::input, "$.a", "is odd").as_finding("MALFORMED"); });
+    CHECK(std::string(placed.what()) == "x.json: $.a: is odd");
+    CHECK(placed.finding_code() == "MALFORMED");
+    for (const auto& read : {+[] { throw std::bad_alloc(); }, +[] { std::vector<int>().reserve(SIZE_MAX); }}) {
+        const Error scarce = rethrown(read);
+        CHECK(scarce.code() == ErrorCode::input);
+        CHECK_THAT(scarce.what(), Catch::Contains("x.json: needs more memory"));
+    }
+    CHECK_THROWS_AS(rethrown([] { throw std::logic_error("ours"); }), std::logic_error);
 }

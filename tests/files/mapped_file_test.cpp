@@ -54,3 +54,16 @@ TEST_CASE("SHA-256 is that of FIPS 180-2") {
     CHECK(sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     CHECK(sha256_hex("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
+
+TEST_CASE("what has no size of its own is read to its end") {
+    CHECK_THAT(std::string(MappedFile::open("/proc/self/status")->text()), Catch::Contains("VmPeak"));
+    CHECK(MappedFile::open("/dev/null")->bytes().empty());
+}
+
+TEST_CASE("a small file that is shortened keeps the bytes that it had") {
+    const TemporaryFolder folder;
+    const std::string path = folder.write("x", std::string(1 << 20, 'a'));
+    const auto file = MappedFile::open(path);
+    REQUIRE(::truncate(path.c_str(), 0) == 0);
+    CHECK(file->text() == std::string(1 << 20, 'a'));
+}
