@@ -91,8 +91,8 @@ void require_expert_map_file(const std::string& path, const Layout& layout) {
     const auto file = MappedFile::open(path);
     try {
         require_expert_map(file->text(), layout);
-    } catch (const Error& error) {
-        throw error.inside(path);
+    } catch (...) {
+        rethrow_inside(path);
     }
 }
 
