@@ -210,7 +210,13 @@ std::string canonical_command_line(const FitOptions& options) {
     add_given("dataset", counts.dataset);
     add_given("layers", counts.layers);
     add_given("experts", counts.experts);
-    add_given("dense-layers", counts.dense_layers);
+    if (counts.dense_layers && !counts.model_config) add("dense-layers", counts.dense_layers->text());
+    for (const auto& [flag, choices] : {std::pair{"drop-slots", &counts.selection.drop_slots},
+                                        std::pair{"take-slots", &counts.selection.take_slots}}) {
+        for (const SlotChoice& choice : *choices) add(flag, base_name(choice.text));
+    }
+    if (counts.selection.drop_layers) add("drop-layers", counts.selection.drop_layers->text());
+    if (counts.selection.take_layers) add("take-layers", counts.selection.take_layers->text());
     add_given("top-k", counts.top_k);
     add_given("expect-total", counts.expect_total);
     if (counts.reduction != Reduction::unknown) add("reduction", name_of(counts.reduction));

@@ -9,6 +9,7 @@
 #include "check/layout.hpp"
 #include "cli/app.hpp"
 #include "core/build_info.hpp"
+#include "core/equal_slots.hpp"
 #include "core/error.hpp"
 #include "core/parallel_loop.hpp"
 #include "evaluation/evaluation_text.hpp"
@@ -138,6 +139,10 @@ FittedLayout fit_layout(FitReport& report, Fits& fits) {
     report.dispatches = dispatched.dispatches(options, "fitted");
     FitResult& result = dispatched.result;
     append(fitted.notes, std::move(result.notes));
+    if (const int different = distinct(input.first_equal); different < static_cast<int>(input.filled.size())) {
+        fitted.notes.push_back(fmt::format("{} record slots with counts, {} distinct: copies are one observation",
+                                           input.filled.size(), different));
+    }
     fitted.guard = result.guard;
     fitted.subjects = baselines(report, fitted.geometry, fits, fitted.notes);
     if (options.current) {

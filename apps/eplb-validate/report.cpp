@@ -9,6 +9,7 @@
 #include "check/wording.hpp"
 #include "cli/table.hpp"
 #include "core/build_info.hpp"
+#include "core/equal_slots.hpp"
 #include "core/printable.hpp"
 #include "files/json_text.hpp"
 
@@ -44,11 +45,12 @@ CountFigures figures_of(const std::optional<CountReport>& counts) {
     CountFigures figures;
     if (!counts) return figures;
     figures.top_k_guess = json_or_null(counts->top_k_guess);
-    figures.record_slots = {{"total", counts->record_slots}, {"nonzero", nullptr}};
+    figures.record_slots = {{"total", counts->record_slots}, {"nonzero", nullptr}, {"distinct", nullptr}};
     figures.layers = {{"total", counts->layers}, {"zero", nullptr}};
     if (counts->statistics) {
         figures.total = counts->statistics->total;
         figures.record_slots["nonzero"] = counts->statistics->filled.size();
+        figures.record_slots["distinct"] = distinct(counts->statistics->first_equal);
         figures.layers["zero"] = counts->statistics->zero_layers;
     }
     return figures;
@@ -197,8 +199,12 @@ std::string figure_facts(const CountReport& counts) {
     std::string text;
     if (counts.statistics) {
         const CountStatistics& statistics = *counts.statistics;
-        text += fact("counts", fmt::format("{} in {} of {} record slots", statistics.total, statistics.filled.size(),
-                                           statistics.record_slots));
+        const int different = distinct(statistics.first_equal);
+        text += fact(
+            "counts",
+            fmt::format(
+                "{} in {} of {} record slots{}", statistics.total, statistics.filled.size(), statistics.record_slots,
+                different < static_cast<int>(statistics.filled.size()) ? fmt::format(", {} distinct", different) : ""));
         text += fact("layers", fmt::format("{}, {} with counts{}", statistics.layers,
                                            static_cast<std::size_t>(statistics.layers) - statistics.zero_layers.size(),
                                            statistics.zero_layers.empty()

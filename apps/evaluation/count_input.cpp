@@ -61,6 +61,8 @@ CountInput load_counts(const CountOptions& options, int threads) {
         input.counts = Counts({set.sum->counts});
         input.filled = set.sum->report.statistics->filled;
         input.first_equal = first_equal(input.counts, input.filled);
+        input.layers = expected_layers(options, input.counts.layers(), set.sum->report.statistics->zero_layers);
+        input.left_out = set.sum->report.left_out;
         for (std::size_t index = 0; index < input.files.size(); ++index) {
             input.slot_in_counts.push_back(
                 slots_in_sum(set.sum->passes.record_slots[index], input.reports[index].record_slots));
@@ -68,14 +70,20 @@ CountInput load_counts(const CountOptions& options, int threads) {
         return input;
     }
     std::vector<Tensor> tensors;
+    std::vector<int> zero_layers = input.reports.front().statistics->zero_layers;  // in all files
     int slots = 0;
     for (std::size_t index = 0; index < input.files.size(); ++index) {
         const CountReport& report = input.reports[index];
         tensors.push_back(input.files[index].tensor);
         input.slot_in_counts.push_back(slots_from(slots, report.record_slots));
         for (const int slot : report.statistics->filled) input.filled.push_back(slots + slot);
+        const std::vector<int>& zero = report.statistics->zero_layers;
+        std::erase_if(zero_layers, [&](int layer) { return !std::binary_search(zero.begin(), zero.end(), layer); });
+        for (const int slot : report.left_out.slots) input.left_out.slots.push_back(slots + slot);
+        input.left_out.layers = report.left_out.layers;
         slots += report.record_slots;
     }
+    input.layers = expected_layers(options, input.reports.front().layers, zero_layers);
     input.counts = Counts(std::move(tensors));
     input.first_equal = first_equal(input.counts, input.filled);
     return input;

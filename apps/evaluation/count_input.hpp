@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "check/counts.hpp"
+#include "check/expected_layers.hpp"
 #include "core/count_options.hpp"
 #include "core/counts.hpp"
 #include "core/finding.hpp"
@@ -24,6 +25,8 @@ struct CountInput {
     bool summed_over_files = false;
     std::vector<std::vector<int>> slot_in_counts;  // [file][record slot of the file]; -1: left out
     std::vector<int> filled;                       // record slots of `counts` with a non-zero total, ascending
+    LeftOut left_out;                              // by the flags: record slots and layers of `counts`
+    ExpectedLayers layers;         // those with counts in any record slot, and those that should have them
     std::vector<int> first_equal;  // [filled]: the position there of the first record slot with the same counts
 };
 

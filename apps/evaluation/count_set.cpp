@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "check/rank_set.hpp"
 #include "cli/app.hpp"
@@ -17,6 +18,15 @@ namespace {
 
 void add(std::vector<Finding>& findings, std::vector<Finding> more) {
     std::move(more.begin(), more.end(), std::back_inserter(findings));
+}
+
+// The counts without the rows that the flags leave out; a share of a window is left whole, since passes are left out of
+// the sum.
+Tensor selected(const CountFile& file, const CountOptions& options) {
+    const Reduction reduction = file.reduction != Reduction::unknown ? file.reduction : options.reduction;
+    if (reduction == Reduction::per_rank || file.tensor.shape.size() != 3) return file.tensor;
+    const bool alone = options.files.size() == 1;
+    return without(file.tensor, left_out(options.selection, file.tensor, file.path, alone));
 }
 
 CheckedFile check_file(const std::string& path, const CountOptions& options) {
@@ -34,15 +44,19 @@ CheckedFile check_file(const std::string& path, const CountOptions& options) {
         checked.findings.push_back(finding_of(error, path));
         return checked;
     }
-    const CountFile& file = *checked.file;
+    CountFile& file = *checked.file;
     checked.sha256 = file.sha256;
+    const Tensor whole = file.tensor;
+    file.tensor = selected(file, options);
     cli::on_input(path,
                   [&] { checked.report = check_counts(path, file.tensor, file.reduction, options, file.window); });
     const bool cross_check = options.cross_check_libtorch && checked.report->ok();
     checked.findings = std::move(checked.report->findings);
     add(checked.findings, file.findings);
     if (cross_check) {
+        const Tensor part = std::exchange(file.tensor, whole);  // libtorch reads all of it
         if (auto finding = cross_check_with_libtorch(file, options)) checked.findings.push_back(*finding);
+        file.tensor = part;
     }
     sort_by_severity(checked.findings);
     return checked;
@@ -88,6 +102,7 @@ void sum_and_check(CheckedSet& set, const CountOptions& options) {
     SummedRanks sum;
     try {
         sum.counts = sum_of_ranks(shares, passes);
+        sum.counts = without(sum.counts, left_out(options.selection, sum.counts, std::nullopt, true));
     } catch (const Error& error) {
         set.findings.push_back({Severity::error, "SUM_TOO_LARGE", error.where(), error.message(),
                                 "these are no counts of tokens; look at the type and byte order of the files"});
@@ -111,6 +126,7 @@ CheckedSet check_count_files(const CountOptions& asked, int threads) {
     CountOptions options = asked;
     options.files = expand_inputs(asked.files);  // a folder is many files: none of them is alone
     const std::vector<std::string>& paths = options.files;
+    require_consistent(options.selection, paths);
     CheckedSet set;
     set.files.resize(paths.size());
     for_each_index(static_cast<int>(paths.size()), threads, [&](int index) {

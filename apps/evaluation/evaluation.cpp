@@ -37,6 +37,25 @@ bool intersect(const std::vector<int>& a, const std::vector<int>& b) {
     return std::any_of(a.begin(), a.end(), [&](int slot) { return std::binary_search(b.begin(), b.end(), slot); });
 }
 
+// Why the counts are no evidence, whatever a layout makes of them.
+std::vector<std::string> doubts_about(const CountInput& input, int layers_scored) {
+    std::vector<std::string> doubts;
+    if (2 * layers_scored < input.layers.expected) {
+        doubts.push_back(fmt::format("layers scored: {}, fewer than half of the {} that should have counts",
+                                     layers_scored, input.layers.expected));
+    }
+    const auto forced = [](const std::vector<Finding>& findings) {
+        return std::any_of(findings.begin(), findings.end(),
+                           [](const Finding& finding) { return finding.code == "FORCED_ROUTING"; });
+    };
+    const auto of_file = [&](const CountReport& report) { return forced(report.findings); };
+    if (forced(input.findings) || std::any_of(input.reports.begin(), input.reports.end(), of_file)) {
+        doubts.push_back(
+            "the routing was forced or simulated (FORCED_ROUTING): the counts show no skew of real traffic");
+    }
+    return doubts;
+}
+
 }  // namespace
 
 Subject make_subject(std::string name, Layout layout, std::optional<std::vector<int>> fitted) {
@@ -110,6 +129,7 @@ Evidence evidence_on(const CountInput& input, const RecordSplit& split, const Pa
     evidence.record_slots = static_cast<int>(input.filled.size());
     evidence.distinct_record_slots = distinct(input.first_equal);
     evidence.held_out = proposed.in_sample != true;
+    evidence.doubts = doubts_about(input, proposed.score.layers_scored());
     for (const int slot : record_slots_of(split, proposed.part)) {
         const auto position = std::lower_bound(input.filled.begin(), input.filled.end(), slot) - input.filled.begin();
         evidence.kinds.push_back(input.first_equal[static_cast<std::size_t>(position)]);

@@ -56,10 +56,13 @@ std::string counts_text(const CountInput& input, const RecordSplit& split, Holdo
     const int different = distinct(input.first_equal);
     const std::string copies =
         different < static_cast<int>(input.filled.size()) ? fmt::format(", {} distinct", different) : "";
-    std::string text = fmt::format("counts    {}{}: {}, {} with counts{}; {} x {}\n", files,
-                                   input.summed_over_files ? ", summed over the ranks" : "",
-                                   counted(input.counts.record_slots(), "record slot"), input.filled.size(), copies,
-                                   counted(input.counts.layers(), "layer"), counted(input.counts.experts(), "expert"));
+    const std::string left_out =
+        input.left_out.slots.empty() ? "" : fmt::format(", {} left out", input.left_out.slots.size());
+    std::string text =
+        fmt::format("counts    {}{}: {}, {} with counts{}{}; {} x {}\n", files,
+                    input.summed_over_files ? ", summed over the ranks" : "",
+                    counted(input.counts.record_slots(), "record slot"), input.filled.size(), copies, left_out,
+                    counted(input.counts.layers(), "layer"), counted(input.counts.experts(), "expert"));
     text +=
         "          a record slot is an entry of the file's first axis: in SGLang a forward pass, elsewhere a window\n";
     if (split.holdout.empty()) {

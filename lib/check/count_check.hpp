@@ -22,6 +22,7 @@ struct CountContext {
     Reduction reduction;                // what the format says by definition, else what the user says
     bool reduced_by_format;             // the format defines its counts as reduced
     const CountStatistics& statistics;  // empty before stage `sums`
+    const LeftOut& left_out;            // rows of the tensor that the user left out: they are zero
     const WindowFacts* window;          // what a sidecar or the format knows of the window, else null
     bool alone;                         // these counts are all there are; else others of the command line go with them
     bool summed;                        // they are the sum over the files of a window's ranks

@@ -36,6 +36,7 @@ const std::vector<CountCheck>& count_table() {
           "COUNT_TOO_LARGE", "SUM_TOO_LARGE"},
          "every value is a whole number from 0, and the sum fits 63 bits",
          check::check_numbers},
+        {sums, window, {"LEFT_OUT"}, "the record slots and layers that the flags leave out", check::check_left_out},
         {sums, window, {"EMPTY_COUNTS"}, "at least one count is not zero", check::check_empty},
         {traffic,
          window,
@@ -76,6 +77,11 @@ const std::vector<CountCheck>& count_table() {
          {"OUTLIER_RECORD_SLOTS"},
          "no record slot with a large share of the counts is unlike all others",
          check::check_outlier_slots},
+        {traffic,
+         window,
+         {"FORCED_ROUTING"},
+         "passes and layers differ as those of a router do",
+         check::check_forced_routing},
         {traffic, file, {"NO_SIDECAR"}, "the scenario is written down", check::check_scenario},
     };
     return checks;
@@ -137,6 +143,7 @@ struct CountRun {
                                    report.reduction,
                                    reduced_by_format,
                                    statistics,
+                                   report.left_out,
                                    report.window ? &*report.window : nullptr,
                                    alone,
                                    summed,
@@ -158,6 +165,10 @@ struct CountRun {
             report.record_slots = static_cast<int>(tensor.shape[0]);
             report.layers = static_cast<int>(tensor.shape[1]);
             report.experts = static_cast<int>(tensor.shape[2]);
+            if (whole) {
+                report.left_out =
+                    left_out(options.selection, tensor, summed ? std::nullopt : std::optional(path), alone);
+            }
             try {
                 statistics = gather_statistics(tensor);
             } catch (const Error& error) {

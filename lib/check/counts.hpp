@@ -21,15 +21,17 @@ struct CountReport {
     Reduction reduction = Reduction::unknown;   // what the format says by definition, else what the user says
     std::optional<CountStatistics> statistics;  // absent when a value is no count or the tensor has no element
     std::optional<WindowFacts> window;          // as given to check_counts
-    std::optional<int> top_k_guess;             // only where the totals leave no other reading
-    std::vector<Finding> findings;              // most severe first
+    LeftOut left_out;                // by the flags of CountOptions::selection; `statistics` are without them
+    std::optional<int> top_k_guess;  // only where the totals leave no other reading
+    std::vector<Finding> findings;   // most severe first
 
     bool ok() const { return !any_at_least(findings, Severity::error); }
 };
 
-// Runs the checks of the table on one decoded file; on one rank's share of a window only those that hold for a share.
-// `by_format`: the reduction that the file's format defines, unknown where it says nothing. `window`: what a sidecar or
-// the format knows of the window. Never throws for what the values are: that is what findings are for.
+// Runs the checks of the table on one decoded file, in which the rows that `options` leave out are zero; on one rank's
+// share of a window only those that hold for a share. `by_format`: the reduction that the file's format defines,
+// unknown where it says nothing. `window`: what a sidecar or the format knows of the window. Never throws for what the
+// values are: that is what findings are for.
 CountReport check_counts(const std::string& path, const Tensor& tensor, Reduction by_format,
                          const CountOptions& options, std::optional<WindowFacts> window = std::nullopt);
 

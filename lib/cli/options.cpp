@@ -27,6 +27,41 @@ void add_common_options(CLI::App& app, CommonOptions& options, const std::string
     app.footer("Examples:\n" + examples);
 }
 
+namespace {
+
+// A number alone is one of leading layers.
+NumberList parse_dense_layers(const std::string& text) {
+    const NumberList list = NumberList::parse("--dense-layers", text);
+    return text.find_first_not_of("0123456789") == std::string::npos ? NumberList::below(list.largest()) : list;
+}
+
+void add_selection_options(CLI::App& app, Selection& selection, const std::string& group) {
+    const auto add_slots = [&](const char* flag, std::vector<SlotChoice>& choices, const char* help) {
+        app.add_option_function<std::vector<std::string>>(
+               flag,
+               [flag, &choices](const std::vector<std::string>& texts) {
+                   for (const std::string& text : texts) choices.push_back(parse_slot_choice(flag, text));
+               },
+               help)
+            ->allow_extra_args(false)
+            ->type_name("[FILE:]LIST")
+            ->group(group);
+    };
+    const auto add_layers = [&](const char* flag, std::optional<NumberList>& layers, const char* help) {
+        app.add_option_function<std::string>(
+               flag, [flag, &layers](const std::string& text) { layers = NumberList::parse(flag, text); }, help)
+            ->type_name("LIST")
+            ->group(group);
+    };
+    add_slots("--drop-slots", selection.drop_slots,
+              "Record slots to leave out, as 0-3,17; with several files FILE:LIST; may be repeated");
+    add_slots("--take-slots", selection.take_slots, "Record slots to use, leaving out the others of the file");
+    add_layers("--drop-layers", selection.drop_layers, "Layers to leave out: their rows count as zero, and as stated");
+    add_layers("--take-layers", selection.take_layers, "Layers to use, leaving out the others: a pipeline stage");
+}
+
+}  // namespace
+
 CLI::Option* add_count_options(CLI::App& app, CountOptions& options, const std::string& files_name) {
     CLI::Option* files =
         app.add_option(files_name, options.files,
@@ -41,9 +76,12 @@ CLI::Option* add_count_options(CLI::App& app, CountOptions& options, const std::
     app.add_option("--experts", options.experts, "Logical experts the counts must have")
         ->check(whole_number_from(1, max_experts))
         ->group(group);
-    app.add_option("--dense-layers", options.dense_layers, "Leading layers without experts: their rows must be zero")
-        ->check(non_negative_number())
+    app.add_option_function<std::string>(
+           "--dense-layers", [&options](const std::string& text) { options.dense_layers = parse_dense_layers(text); },
+           "Layers without experts, whose rows must be zero: a number of leading ones, or a list such as 0-46/2")
+        ->type_name("N|LIST")
         ->group(group);
+    add_selection_options(app, options.selection, group);
     app.add_option("--top-k", options.top_k, "Experts each token is routed to")->check(positive_number())->group(group);
     app.add_option("--expect-total", options.expect_total, "Sum of all counts that the load should have produced")
         ->check(whole_number_from(0, std::numeric_limits<std::int64_t>::max()))

@@ -164,7 +164,7 @@ Comparison compare(const Rival& rival, const Evidence& evidence, std::span<const
 
 // Why nothing can be said, whatever the scores are.
 std::vector<std::string> missing_evidence(const Evidence& evidence) {
-    std::vector<std::string> reasons;
+    std::vector<std::string> reasons = evidence.doubts;
     if (evidence.distinct_record_slots < min_evidence_slots) {
         const std::string copies = evidence.distinct_record_slots < evidence.record_slots
                                        ? fmt::format(", {} distinct", evidence.distinct_record_slots)

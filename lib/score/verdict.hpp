@@ -38,9 +38,10 @@ struct Rival {
 };
 
 struct Evidence {
-    int record_slots = 0;           // non-zero ones of the counts, scored or not
-    int distinct_record_slots = 0;  // the same, those with equal counts taken as one
-    bool held_out = false;          // no scored record slot was fitted on
+    int record_slots = 0;             // non-zero ones of the counts, scored or not
+    int distinct_record_slots = 0;    // the same, those with equal counts taken as one
+    bool held_out = false;            // no scored record slot was fitted on
+    std::vector<std::string> doubts;  // why the counts are no evidence, whatever the scores are
     // Of each scored record slot; those with one label have equal counts and are one observation. Empty: all differ.
     std::vector<int> kinds;
     const LayoutScore* proposed = nullptr;

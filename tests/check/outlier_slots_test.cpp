@@ -34,7 +34,16 @@ TEST_CASE("a pass on two of eight experts is unlike passes on all, one on three 
     CHECK(two.where == "record slots 0");
     CHECK_THAT(two.message, Contains("1 record slot with 10.0 % of the counts is unlike the others: as concentrated as "
                                      "2.0 equally busy experts where the others are as 8.0 (distance 3.0"));
+    CHECK_THAT(two.hint, Contains("--drop-slots 0"));
     CHECK(outlier(with_first({267, 267, 266}, 100)).code.empty());
+}
+
+TEST_CASE("an unlike pass of one of several files is dropped under the name of the file") {
+    const Sample sample = with_first({400, 400}, 100);
+    CountOptions options;
+    options.files = {"a.pt", "run/b.pt"};
+    const auto report = check_counts("run/b.pt", sample.tensor(), Reduction::reduced, options);
+    CHECK_THAT(find(report.findings, "OUTLIER_RECORD_SLOTS").hint, Contains("--drop-slots b.pt:0"));
 }
 
 TEST_CASE("an unlike pass matters from 2 % of the counts") {

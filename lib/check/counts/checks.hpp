@@ -16,6 +16,7 @@ Findings check_shape(const CountContext& context);
 Findings check_geometry(const CountContext& context);
 Findings check_ranks(const CountContext& context);
 Findings check_numbers(const CountContext& context);
+Findings check_left_out(const CountContext& context);
 Findings check_empty(const CountContext& context);
 Findings check_record_slots(const CountContext& context);
 Findings check_sample_size(const CountContext& context);
@@ -31,6 +32,7 @@ Findings check_expected_total(const CountContext& context);
 Findings check_padding(const CountContext& context);
 Findings check_shared_expert(const CountContext& context);
 Findings check_drift(const CountContext& context);
+Findings check_forced_routing(const CountContext& context);
 Findings check_outlier_slots(const CountContext& context);
 Findings check_scenario(const CountContext& context);
 

@@ -8,7 +8,11 @@ namespace {
 
 // A recorder that counts only MoE layers gives L - dense rows; a layout needs a row for every layer.
 std::string layers_hint(std::int64_t found, const CountOptions& options) {
-    if (options.dense_layers && found + *options.dense_layers == *options.layers) {
+    std::int64_t dense = 0;
+    for (int layer = 0; options.dense_layers && layer < *options.layers; ++layer) {
+        dense += options.dense_layers->contains(layer);
+    }
+    if (dense > 0 && found + dense == *options.layers) {
         return "these look like the MoE layers only; an SGLang layout needs a row for every hidden layer, dense ones "
                "too";
     }

@@ -98,7 +98,9 @@ Findings check_outlier_slots(const CountContext& context) {
                          outliers.size(), one ? "" : "s", 100 * share, one ? "is" : "are",
                          found[worst].pairs / found[worst].own, found[worst].pairs / found[worst].others,
                          distances[worst], usual, statistics.filled[worst]),
-             "a warm-up, dummy or profiling pass would look like this"}};
+             fmt::format("a warm-up, dummy or profiling pass looks like this: leave it out with --drop-slots {}{}",
+                         context.alone ? "" : context.path.substr(context.path.rfind('/') + 1) + ":",
+                         NumberList::of(outliers).text())}};
 }
 
 }  // namespace eplb::check

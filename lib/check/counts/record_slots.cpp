@@ -9,6 +9,7 @@ Findings check_record_slots(const CountContext& context) {
     const CountStatistics& statistics = context.statistics;
     if (statistics.record_slots < 2) return {};
     const auto filled = static_cast<int>(statistics.filled.size());
+    const int unfilled = statistics.record_slots - filled - static_cast<int>(context.left_out.slots.size());
     if (context.window && !context.window->sequence.empty()) {
         const auto& sequence = context.window->sequence;
         return {{Severity::info, "WINDOW_ORDER_KNOWN", "",
@@ -16,10 +17,10 @@ Findings check_record_slots(const CountContext& context) {
                              sequence.front(), sequence.back(), context.window->overwritten),
                  "--holdout last judges on the newest part"}};
     }
-    if (filled < statistics.record_slots) {
+    if (unfilled > 0) {
         return {{Severity::info, "UNFILLED_RECORD_SLOTS", "",
                  fmt::format("{} of {} record slots hold counts, {} are zero and are left out", filled,
-                             statistics.record_slots, statistics.record_slots - filled),
+                             statistics.record_slots, unfilled),
                  "never cut a dump by position: a ring may start anywhere"}};
     }
     return {{Severity::info, "FULL_RING", "",

@@ -3,47 +3,65 @@
 #include <fmt/format.h>
 
 #include "check/counts/checks.hpp"
+#include "check/expected_layers.hpp"
 #include "check/wording.hpp"
 
 namespace eplb::check {
+namespace {
+
+std::string plural(std::size_t number) {
+    return fmt::format("{} layer{}", number, number == 1 ? "" : "s");
+}
+
+// What says that a layer has no experts.
+std::string source_of(const CountOptions& options) {
+    return options.model_config ? "the model config" : "--dense-layers " + options.dense_layers->text();
+}
+
+Finding unexplained_layers(const CountOptions& options, const ExpectedLayers& layers, int all) {
+    const bool few = layers.most_counted();
+    return {
+        few ? Severity::warning : Severity::error, "ZERO_LAYERS",
+        fmt::format("layers {}", number_ranges(layers.unexplained)),
+        few ? fmt::format("{} of {} without any count, and nothing says why", plural(layers.unexplained.size()), all)
+            : fmt::format("{} of {} without any count, and nothing says why: {} of about {} with experts are counted",
+                          plural(layers.unexplained.size()), all, layers.counted, layers.expected),
+        fmt::format("state what they are: {}or --take-layers for a pipeline stage; else a recorder "
+                    "without layer context wrote into the wrong rows, and those layers get a layout without evidence",
+                    options.dense_layers ? "" : "--dense-layers, ")};
+}
+
+}  // namespace
 
 Findings check_zero_layers(const CountContext& context) {
-    const CountStatistics& statistics = context.statistics;
-    const std::vector<int>& zero = statistics.zero_layers;
-    const int declared = context.options.dense_layers.value_or(0);
-    std::vector<int> leading, inner;
-    for (const int layer : zero) {
-        const bool at_start =
-            context.options.dense_layers ? layer < declared : layer == static_cast<int>(leading.size());
-        (at_start ? leading : inner).push_back(layer);
-    }
+    const CountOptions& options = context.options;
+    const ExpectedLayers layers = expected_layers(options, context.statistics.layers, context.statistics.zero_layers);
     Findings findings;
-    if (static_cast<int>(leading.size()) < declared) {
-        std::vector<int> counted;
-        for (const int layer : statistics.counted_layers()) {
-            if (layer < declared) counted.push_back(layer);
-        }
+    if (!layers.contradicted.empty()) {
         findings.push_back(
-            {Severity::error, "DENSE_LAYER_COUNTS", fmt::format("layers {}", number_ranges(counted)),
-             fmt::format("--dense-layers {} says these layers have no experts, but they have counts", declared),
+            {Severity::error, "DENSE_LAYER_COUNTS", fmt::format("layers {}", number_ranges(layers.contradicted)),
+             fmt::format("{} says these layers have no experts, but they have counts", source_of(options)),
              "a shifted layer index, or another model's dump"});
     }
-    if (!leading.empty()) {
-        findings.push_back(
-            {Severity::info, "LEADING_ZERO_LAYERS", fmt::format("layers {}", number_ranges(leading)),
-             fmt::format("{} leading layer{} without counts{}", leading.size(), leading.size() == 1 ? "" : "s",
-                         context.options.dense_layers ? ", as --dense-layers says" : "; not assumed to be dense"),
-             context.options.dense_layers ? ""
-                                          : "say --dense-layers if the model has dense layers; hash-routed MoE layers "
-                                            "may be left at zero by a recorder"});
+    std::vector<int> dense;
+    for (const int layer : layers.stated) {
+        if (options.dense_layers && options.dense_layers->contains(layer)) dense.push_back(layer);
     }
-    if (!inner.empty()) {
-        findings.push_back(
-            {Severity::warning, "ZERO_LAYERS", fmt::format("layers {}", number_ranges(inner)),
-             fmt::format("{} layer{} without any count beyond the {}", inner.size(), inner.size() == 1 ? "" : "s",
-                         context.options.dense_layers ? "dense ones" : "leading ones"),
-             "a recorder without layer context writes counts into the wrong row; those layers get a "
-             "layout without evidence"});
+    if (!dense.empty()) {
+        findings.push_back({Severity::info, "LEADING_ZERO_LAYERS", fmt::format("layers {}", number_ranges(dense)),
+                            fmt::format("{} without counts, as {} says", plural(dense.size()), source_of(options)),
+                            ""});
+    }
+    if (!layers.leading.empty()) {
+        findings.push_back({Severity::info, "LEADING_ZERO_LAYERS",
+                            fmt::format("layers {}", number_ranges(layers.leading)),
+                            fmt::format("{} leading layer{} without counts; not assumed to be dense",
+                                        layers.leading.size(), layers.leading.size() == 1 ? "" : "s"),
+                            "say --dense-layers if the model has dense layers; hash-routed MoE layers may be left at "
+                            "zero by a recorder"});
+    }
+    if (!layers.unexplained.empty()) {
+        findings.push_back(unexplained_layers(options, layers, context.statistics.layers));
     }
     return findings;
 }
