@@ -208,6 +208,7 @@ std::string canonical_command_line(const FitOptions& options) {
     const CountOptions& counts = options.counts;
     add_given("format", counts.format);
     add_given("dataset", counts.dataset);
+    if (counts.axes) add("axes", axes_text(*counts.axes));
     add_given("layers", counts.layers);
     add_given("experts", counts.experts);
     if (counts.dense_layers && !counts.model_config) add("dense-layers", counts.dense_layers->text());
@@ -219,6 +220,7 @@ std::string canonical_command_line(const FitOptions& options) {
     if (counts.selection.take_layers) add("take-layers", counts.selection.take_layers->text());
     add_given("top-k", counts.top_k);
     add_given("expect-total", counts.expect_total);
+    for (const std::string& code : counts.accepted) add("accept", code);
     if (counts.reduction != Reduction::unknown) add("reduction", name_of(counts.reduction));
     add_given("recorded-ranks", counts.recorded_ranks);
     if (counts.recorded_layout) add("recorded-layout", base_name(*counts.recorded_layout));

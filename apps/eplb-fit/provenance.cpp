@@ -1,6 +1,7 @@
 #include "provenance.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "core/build_info.hpp"
 #include "evaluation/evaluation_text.hpp"
@@ -35,6 +36,19 @@ std::vector<ManifestCountFile> count_files(const FitReport& report) {
         files.push_back(std::move(file));
     }
     return files;
+}
+
+// The codes that --accept was needed for, each once.
+std::vector<std::string> accepted_codes(const FitReport& report) {
+    std::set<std::string> codes;
+    const auto collect = [&](const std::vector<Finding>& findings) {
+        for (const Finding& finding : findings) {
+            if (finding.accepted) codes.insert(finding.code);
+        }
+    };
+    for (const CountReport& file : report.input->reports) collect(file.findings);
+    collect(report.input->findings);
+    return {codes.begin(), codes.end()};
 }
 
 std::vector<ManifestScore> scores_of(const FittedLayout& fitted) {
@@ -100,6 +114,7 @@ Manifest manifest_of(const FitReport& report) {
     manifest.reduction = report.input->reports.front().reduction;
     manifest.holdout = name_of(options.holdout);
     manifest.refit_all = options.refit_all;
+    manifest.accepted = accepted_codes(report);
     manifest.scenario = report.scenario;
     manifest.policy = options.policy->name;
     if (options.policy->obeys_objective) {

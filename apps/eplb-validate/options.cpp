@@ -49,9 +49,9 @@ ValidateOptions parse_options(int argc, char** argv) {
     app.add_option("--target", target, target_help())->group(group)->needs(layout);
     files->excludes(layout);
     for (const char* name :
-         {"--format", "--dataset", "--dense-layers", "--drop-slots", "--take-slots", "--drop-layers", "--take-layers",
-          "--top-k", "--expect-total", "--reduction", "--recorded-ranks", "--recorded-layout", "--tokens-per-slot",
-          "--pt-reader", "--cross-check"}) {
+         {"--format", "--dataset", "--axes", "--dense-layers", "--drop-slots", "--take-slots", "--drop-layers",
+          "--take-layers", "--top-k", "--expect-total", "--accept", "--reduction", "--recorded-ranks",
+          "--recorded-layout", "--tokens-per-slot", "--pt-reader", "--cross-check"}) {
         app.get_option(name)->excludes(layout);
     }
     cli::add_common_options(app, options.common,

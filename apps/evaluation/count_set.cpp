@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "check/count_code.hpp"
 #include "check/rank_set.hpp"
 #include "cli/app.hpp"
 #include "core/parallel_loop.hpp"
@@ -123,6 +124,7 @@ void sum_and_check(CheckedSet& set, const CountOptions& options) {
 
 CheckedSet check_count_files(const CountOptions& asked, int threads) {
     if (asked.files.empty()) throw Error(ErrorCode::usage, "", "no count file was given");
+    require_acceptable(asked.accepted, undecodable_codes());
     CountOptions options = asked;
     options.files = expand_inputs(asked.files);  // a folder is many files: none of them is alone
     const std::vector<std::string>& paths = options.files;

@@ -39,8 +39,8 @@ struct CheckedSet {
     std::optional<SummedRanks> sum;  // absent: the files are windows of their own, or no complete set of ranks
 };
 
-// Throws Error{usage} when there is no file, and for a format that does not exist. A file that cannot be decoded is
-// told by the result.
+// Throws Error{usage} when there is no file, for a format that does not exist, and for codes that cannot be accepted. A
+// file that cannot be decoded is told by the result.
 CheckedSet check_count_files(const CountOptions& options, int threads);
 
 }  // namespace eplb

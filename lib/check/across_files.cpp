@@ -104,10 +104,22 @@ void check_sum_of_totals(std::span<const CountReport> reports, const CountOption
     }
 }
 
-constexpr std::array<std::string_view, 13> together_codes{
-    "FILES_DISAGREE",   "IDENTICAL_FILES",  "REDUCTION_NOT_STATED", "REDUCTION_CONFLICT", "RANK_TWICE",
-    "RANKS_INCOMPLETE", "RANKS_NOT_STATED", "FOREIGN_RANK",         "EMPTY_RANK",         "PASSES_LEFT_OUT",
-    "SMALL_SAMPLE",     "UNEXPECTED_TOTAL", "SUM_TOO_LARGE"};
+constexpr std::string_view other_window = "the files are not the windows, or the ranks of a window, of one model";
+constexpr std::array<CountCode, 13> together_codes{{
+    {"FILES_DISAGREE", Severity::error, other_window},
+    {"IDENTICAL_FILES", Severity::error, "the same counts would be summed or judged twice"},
+    {"REDUCTION_NOT_STATED", Severity::error, "whether to sum the files depends on it: say --reduction"},
+    {"REDUCTION_CONFLICT", Severity::error, other_window},
+    {"RANK_TWICE", Severity::error, other_window},
+    {"RANKS_INCOMPLETE", Severity::error, "a sum without some ranks is not the load of the model"},
+    {"RANKS_NOT_STATED", Severity::info},
+    {"FOREIGN_RANK", Severity::error, other_window},
+    {"EMPTY_RANK", Severity::warning},
+    {"PASSES_LEFT_OUT", Severity::warning},
+    {"SMALL_SAMPLE", Severity::info},
+    {"UNEXPECTED_TOTAL", Severity::warning},
+    {"SUM_TOO_LARGE", Severity::error, "values that are no counts cannot be fitted"},
+}};
 
 }  // namespace
 
@@ -121,11 +133,12 @@ std::vector<Finding> check_counts_together(std::span<const CountReport> reports,
     check_one_reduction(reports, findings);
     check_sample_size(reports, findings);
     check_sum_of_totals(reports, options, findings);
+    accept_findings(findings, options.accepted);
     sort_by_severity(findings);
     return findings;
 }
 
-std::span<const std::string_view> across_files_codes() {
+std::span<const CountCode> across_files_codes() {
     return together_codes;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "check/count_code.hpp"
 #include "check/count_statistics.hpp"
 #include "core/count_options.hpp"
 #include "core/error.hpp"
@@ -46,8 +47,8 @@ enum class CheckSubject { file, window };
 struct CountCheck {
     CheckStage stage;
     CheckSubject subject;
-    std::vector<std::string_view> codes;  // every finding code that run() may give
-    std::string_view summary;             // one line for docs
+    std::vector<CountCode> codes;  // every finding code that run() may give
+    std::string_view summary;      // one line for docs
     std::vector<Finding> (*run)(const CountContext& context);
 };
 

@@ -3,113 +3,143 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
-#include <set>
 
 #include "check/count_check.hpp"
 #include "check/counts/checks.hpp"
+#include "check/top_k_guess.hpp"
 #include "core/error.hpp"
 
 namespace eplb {
 namespace {
 
+// Why an error is binding.
+constexpr std::string_view no_counts = "values that are no counts cannot be fitted";
+constexpr std::string_view nothing = "there is nothing to fit";
+constexpr std::string_view contradiction = "a flag contradicts the file: change or drop that flag";
+
+// Plain codes are errors that --accept can turn into warnings.
 const std::vector<CountCheck>& count_table() {
     using enum CheckStage;
     using enum CheckSubject;
+    using enum Severity;
     static const std::vector<CountCheck> checks{
-        {raw, file, {"TEMPORARY_FILE"}, "the name is not that of an unfinished output", check::check_file_name},
         {raw,
          file,
-         {"REDUCTION_UNKNOWN", "REDUCTION_CONFLICT", "PER_RANK_COUNTS"},
+         {{"TEMPORARY_FILE", warning}},
+         "the name is not that of an unfinished output",
+         check::check_file_name},
+        {raw,
+         file,
+         {{"REDUCTION_UNKNOWN", info}, {"REDUCTION_CONFLICT", error, contradiction}, {"PER_RANK_COUNTS", warning}},
          "it is stated whether the counts are summed over the ranks",
          check::check_reduction},
-        {shape, file, {"BAD_SHAPE"}, "three axes of sound extents", check::check_shape},
+        {shape,
+         file,
+         {{"BAD_SHAPE", error, "an array of another shape holds no counts"}},
+         "three axes of sound extents",
+         check::check_shape},
         {axes,
          file,
-         {"LAYERS_MISMATCH", "EXPERTS_MISMATCH"},
+         {{"LAYERS_MISMATCH", error, contradiction}, {"EXPERTS_MISMATCH", error, contradiction}},
          "the layers and experts of the flags",
          check::check_geometry},
-        {axes, file, {"REDUNDANCY_FOR_RANKS"}, "the redundancies that fit --ranks", check::check_ranks},
+        {axes, file, {{"REDUNDANCY_FOR_RANKS", info}}, "the redundancies that fit --ranks", check::check_ranks},
         {values,
          file,
-         {"BOOLEAN_COUNTS", "FLOAT_COUNTS", "NEGATIVE_COUNT", "NAN_COUNT", "INFINITE_COUNT", "FRACTIONAL_COUNT",
-          "COUNT_TOO_LARGE", "SUM_TOO_LARGE"},
+         {{"BOOLEAN_COUNTS", error, no_counts},
+          {"FLOAT_COUNTS", info},
+          {"NEGATIVE_COUNT", error, no_counts},
+          {"NAN_COUNT", error, no_counts},
+          {"INFINITE_COUNT", error, no_counts},
+          {"FRACTIONAL_COUNT", error, no_counts},
+          {"COUNT_TOO_LARGE", error, no_counts},
+          {"SUM_TOO_LARGE", error, no_counts}},
          "every value is a whole number from 0, and the sum fits 63 bits",
          check::check_numbers},
-        {sums, window, {"LEFT_OUT"}, "the record slots and layers that the flags leave out", check::check_left_out},
-        {sums, window, {"EMPTY_COUNTS"}, "at least one count is not zero", check::check_empty},
+        {sums,
+         window,
+         {{"LEFT_OUT", info}},
+         "the record slots and layers that the flags leave out",
+         check::check_left_out},
+        {sums, window, {{"EMPTY_COUNTS", error, nothing}}, "at least one count is not zero", check::check_empty},
+        {sums,
+         window,
+         {{"PLACEMENT_MASK"}},
+         "the values are not the ones and zeros of a placement",
+         check::check_placement},
+        {sums, window, {{"ROUTED_IDS"}}, "the values are not the ids of routed experts", check::check_routed_ids},
         {traffic,
          window,
-         {"UNFILLED_RECORD_SLOTS", "FULL_RING", "WINDOW_ORDER_KNOWN"},
+         {{"UNFILLED_RECORD_SLOTS", info}, {"FULL_RING", info}, {"WINDOW_ORDER_KNOWN", info}},
          "how many record slots hold counts, and what their order means",
          check::check_record_slots},
-        {traffic, window, {"SMALL_SAMPLE"}, "enough record slots for a judgement", check::check_sample_size},
-        {traffic, window, {"DUPLICATE_RECORD_SLOTS"}, "no record slot repeats another", check::check_duplicate_slots},
+        {traffic, file, {{"ROUNDED_COUNTS", warning}}, "no float type has rounded the counts", check::check_rounding},
+        {traffic, window, {{"SMALL_SAMPLE", info}}, "enough record slots for a judgement", check::check_sample_size},
         {traffic,
          window,
-         {"LEADING_ZERO_LAYERS", "ZERO_LAYERS", "DENSE_LAYER_COUNTS"},
+         {{"DUPLICATE_RECORD_SLOTS", warning}},
+         "no record slot repeats another",
+         check::check_duplicate_slots},
+        {traffic,
+         window,
+         {{"LEADING_ZERO_LAYERS", info}, {"ZERO_LAYERS"}, {"DENSE_LAYER_COUNTS", error, contradiction}},
          "layers without counts, and dense layers with counts",
          check::check_zero_layers},
+        {traffic, window, {{"LAYER_TOTAL_MISMATCH"}}, "all layers route the same tokens", check::check_layer_totals},
         {traffic,
          window,
-         {"LAYER_TOTAL_MISMATCH"},
-         "inside a record slot all layers have the same total",
-         check::check_layer_totals},
-        {traffic,
-         window,
-         {"DRAFT_PASSES_SUSPECTED"},
+         {{"DRAFT_PASSES_SUSPECTED", warning}},
          "no layer counts a multiple of the others",
          check::check_draft_layer},
-        {traffic, window, {"NOT_DIVISIBLE_BY_TOP_K"}, "row totals divide by --top-k", check::check_top_k},
         {traffic,
          window,
-         {"EXPERT_ABOVE_TOKENS"},
+         {{"NOT_DIVISIBLE_BY_TOP_K", warning}, {"TOP_K_CONTRADICTED", warning}},
+         "row totals divide by --top-k, and by no multiple of it",
+         check::check_top_k},
+        {traffic,
+         window,
+         {{"EXPERT_ABOVE_TOKENS", error, contradiction}},
          "no expert is hit more often than there are tokens (--top-k)",
          check::check_expert_above_tokens},
-        {traffic, window, {"NOT_REDUCED"}, "not only one rank's block of experts has counts", check::check_not_reduced},
-        {traffic, window, {"NEVER_HIT_EXPERTS"}, "experts without a count", check::check_never_hit},
-        {traffic, window, {"UNEXPECTED_TOTAL"}, "the sum is the one of --expect-total", check::check_expected_total},
-        {traffic, window, {"SUSPECT_PADDING"}, "no experts with the same large count everywhere", check::check_padding},
-        {traffic, window, {"SHARED_EXPERT_SUSPECTED"}, "no expert that every token hits", check::check_shared_expert},
-        {traffic, window, {"HALVES_DIFFER"}, "the two halves of the record slots show one load", check::check_drift},
         {traffic,
          window,
-         {"OUTLIER_RECORD_SLOTS"},
+         {{"NOT_REDUCED"}},
+         "not only one rank's block of experts has counts",
+         check::check_not_reduced},
+        {traffic, window, {{"NEVER_HIT_EXPERTS", info}}, "experts without a count", check::check_never_hit},
+        {traffic,
+         window,
+         {{"UNEXPECTED_TOTAL", warning}},
+         "the sum is the one of --expect-total",
+         check::check_expected_total},
+        {traffic,
+         window,
+         {{"SUSPECT_PADDING", warning}},
+         "no experts with the same large count everywhere",
+         check::check_padding},
+        {traffic,
+         window,
+         {{"SHARED_EXPERT_SUSPECTED", warning}},
+         "no expert that every token hits",
+         check::check_shared_expert},
+        {traffic,
+         window,
+         {{"HALVES_DIFFER", warning}},
+         "the two halves of the record slots show one load",
+         check::check_drift},
+        {traffic,
+         window,
+         {{"OUTLIER_RECORD_SLOTS", warning}},
          "no record slot with a large share of the counts is unlike all others",
          check::check_outlier_slots},
         {traffic,
          window,
-         {"FORCED_ROUTING"},
+         {{"FORCED_ROUTING", warning}},
          "passes and layers differ as those of a router do",
          check::check_forced_routing},
-        {traffic, file, {"NO_SIDECAR"}, "the scenario is written down", check::check_scenario},
+        {traffic, file, {{"NO_SIDECAR", info}}, "the scenario is written down", check::check_scenario},
     };
     return checks;
-}
-
-// Nothing where the layers of a record slot disagree: those totals are not tokens x top-k.
-// Else the gcd of all row totals, where at least 8 different ones leave no room for chance: random token counts share
-// no factor, so what remains is top-k (times a constant repetition). It must allow for the largest cell: cell <= row
-// total / top-k.
-std::optional<int> guess_top_k(const CountStatistics& statistics) {
-    constexpr std::size_t least_different = 8;
-    constexpr std::int64_t largest_guess = 64;
-    std::int64_t divisor = 0;
-    std::set<std::int64_t> totals;
-    const std::vector<int> layers = statistics.counted_layers();
-    for (const int slot : statistics.filled) {
-        const std::int64_t total = statistics.row_totals[statistics.row(slot, layers.front())];
-        for (const int layer : layers) {
-            if (statistics.row_totals[statistics.row(slot, layer)] != total) return std::nullopt;
-        }
-        divisor = std::gcd(divisor, total);
-        totals.insert(total);
-    }
-    if (totals.size() < least_different || divisor > largest_guess) return std::nullopt;
-    for (std::size_t row = 0; row < statistics.row_totals.size(); ++row) {
-        if (statistics.row_maxima[row] > statistics.row_totals[row] / divisor) return std::nullopt;
-    }
-    return static_cast<int>(divisor);
 }
 
 }  // namespace
@@ -151,7 +181,9 @@ struct CountRun {
         bool sound = true;
         for (const CountCheck& check : count_table()) {
             if (check.stage != wanted || (check.subject == CheckSubject::window ? !whole : summed)) continue;
-            for (Finding& finding : check.run(context)) {
+            std::vector<Finding> found = check.run(context);
+            accept_findings(found, options.accepted);
+            for (Finding& finding : found) {
                 sound = sound && finding.severity != Severity::error;
                 report.findings.push_back(std::move(finding));
             }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "check/count_code.hpp"
 #include "check/count_statistics.hpp"
 #include "core/count_options.hpp"
 #include "core/finding.hpp"
@@ -45,7 +46,7 @@ CountReport check_summed_counts(const Tensor& sum, const CountOptions& options,
 std::vector<Finding> check_counts_together(std::span<const CountReport> reports, const CountOptions& options);
 
 // Codes that check_counts_together may give; the others are in the table of count_check.hpp.
-std::span<const std::string_view> across_files_codes();
+std::span<const CountCode> across_files_codes();
 
 // Most severe first, otherwise as they were.
 void sort_by_severity(std::vector<Finding>& findings);

@@ -70,6 +70,11 @@ CLI::Option* add_count_options(CLI::App& app, CountOptions& options, const std::
     app.add_option("--format", options.format, "Format of the files, instead of looking at their content")
         ->group(group);
     app.add_option("--dataset", options.dataset, "HDF5 data set that holds the counts")->group(group);
+    app.add_option_function<std::string>(
+           "--axes", [&options](const std::string& list) { options.axes = parse_count_axes(list); },
+           "What the axes of the arrays are, in their order, when it is not slots,layers,experts: for example "
+           "layers,slots,experts or, for one record slot, experts,layers")
+        ->group(group);
     app.add_option("--layers", options.layers, "Layers the counts must have")
         ->check(whole_number_from(1, max_layers))
         ->group(group);
@@ -85,6 +90,10 @@ CLI::Option* add_count_options(CLI::App& app, CountOptions& options, const std::
     app.add_option("--top-k", options.top_k, "Experts each token is routed to")->check(positive_number())->group(group);
     app.add_option("--expect-total", options.expect_total, "Sum of all counts that the load should have produced")
         ->check(whole_number_from(0, std::numeric_limits<std::int64_t>::max()))
+        ->group(group);
+    app.add_option("--accept", options.accepted,
+                   "Finding code whose errors count as warnings, for example LAYER_TOTAL_MISMATCH; may be repeated")
+        ->allow_extra_args(false)
         ->group(group);
     add_choice<Reduction, Reduction>(app, "--reduction", options.reduction,
                                      {{"reduced", Reduction::reduced}, {"per-rank", Reduction::per_rank}},

@@ -21,9 +21,9 @@ std::string version_line(const std::string& program);
 // Adds --json, --threads, -v and --version; `examples` are two command lines shown at the end of --help.
 void add_common_options(CLI::App& app, CommonOptions& options, const std::string& examples);
 
-// Adds FILE... and the reading flags: --format --dataset --layers --experts --dense-layers --drop-slots --take-slots
-// --drop-layers --take-layers --top-k --expect-total --reduction --recorded-ranks --recorded-layout --tokens-per-slot
-// --pt-reader --cross-check. `files_name` is what the help calls the positional.
+// Adds FILE... and the reading flags: --format --dataset --axes --layers --experts --dense-layers --drop-slots
+// --take-slots --drop-layers --take-layers --top-k --expect-total --accept --reduction --recorded-ranks
+// --recorded-layout --tokens-per-slot --pt-reader --cross-check. `files_name` is what the help calls the positional.
 CLI::Option* add_count_options(CLI::App& app, CountOptions& options, const std::string& files_name);
 
 // Adds a flag that takes one of a few names. CLI11's own transformer would also take the values behind the names.

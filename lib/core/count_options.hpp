@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/count_axes.hpp"
 #include "core/number_list.hpp"
 #include "core/selection.hpp"
 
@@ -20,6 +21,7 @@ struct CountOptions {
     std::vector<std::string> files;      // paths, "-" is stdin
     std::optional<std::string> format;   // name in the table of counts_io; sniffed when absent
     std::optional<std::string> dataset;  // HDF5 data set
+    std::optional<CountAxes> axes;       // of the array; else slots,layers,experts
     std::optional<int> layers, experts, top_k;
     std::optional<NumberList> dense_layers;   // layers without experts
     std::optional<std::string> model_config;  // config.json, or the folder that holds it; what it says is in the others
@@ -29,6 +31,7 @@ struct CountOptions {
     std::optional<std::int64_t> expect_total;
     std::optional<std::string> recorded_layout;   // layout in force while physical slots were counted
     std::optional<std::int64_t> tokens_per_slot;  // routed expert ids: tokens that make up a record slot
+    std::vector<std::string> accepted;            // finding codes whose errors count as warnings
     Reduction reduction = Reduction::unknown;
     Selection selection;
     PtReader pt_reader = PtReader::native;

@@ -11,10 +11,11 @@ enum class Severity { info, warning, error };
 
 struct Finding {
     Severity severity = Severity::info;
-    std::string code;     // stable, UPPER_SNAKE; docs/reference.md lists every one
-    std::string where;    // coordinate inside the file, e.g. "record slot 3, layer 7, expert 12"
-    std::string message;  // one line, with the value
-    std::string hint;     // what to do; may be empty
+    std::string code;       // stable, UPPER_SNAKE; docs/reference.md lists every one
+    std::string where;      // coordinate inside the file, e.g. "record slot 3, layer 7, expert 12"
+    std::string message;    // one line, with the value
+    std::string hint;       // what to do; may be empty
+    bool accepted = false;  // an error that the user made a warning (--accept)
 };
 
 constexpr const char* name_of(Severity severity) {

@@ -141,11 +141,21 @@ void make_three_dimensional(Tensor& tensor) {
     }
 }
 
+[[noreturn]] void refuse_axes(std::string_view who) {
+    throw Error(ErrorCode::usage, "--axes", fmt::format("{} says what the axes are", who), "drop the flag");
+}
+
+void put_in_order(DecodedCounts& decoded, const CountAxes& axes) {
+    if (decoded.window || decoded.columns == Columns::slots) refuse_axes("this format");
+    decoded.tensor = in_order(std::move(decoded.tensor), axes);
+}
+
 // The sidecar that a recorder leaves beside its file, where there is one.
-void apply_sidecar(CountFile& file) {
+void apply_sidecar(CountFile& file, const CountOptions& options) {
     const std::string path = window_sidecar_path(file.path);
     std::error_code ignored;
     if (file.path == "-" || !std::filesystem::exists(path, ignored)) return;
+    if (options.axes) refuse_axes("the sidecar " + path);
     constexpr const char* way_out =
         "bring the sidecar that was written with this file, or move this one away to read the counts without it";
     std::optional<WindowSidecar> sidecar;
@@ -191,6 +201,7 @@ CountFile decode_count_file(const std::shared_ptr<const MappedFile>& file, const
                         "say --format routed-ids too");
         }
         DecodedCounts decoded = format.read(file, options);
+        if (options.axes) put_in_order(decoded, *options.axes);
         fold_to_experts(decoded, options);
         make_three_dimensional(decoded.tensor);
         CountFile result;
@@ -207,7 +218,7 @@ CountFile decode_count_file(const std::shared_ptr<const MappedFile>& file, const
         }
         result.source = file;
         result.window = std::move(decoded.window);
-        apply_sidecar(result);
+        apply_sidecar(result, options);
         return result;
     } catch (...) {
         rethrow_inside(file->path());
@@ -227,6 +238,15 @@ Finding finding_of(const Error& error, std::string_view path) {
     }
     const std::string& code = error.finding_code();
     return {Severity::error, code.empty() ? "UNREADABLE" : code, std::string(where), error.message(), error.hint()};
+}
+
+std::span<const std::string_view> undecodable_codes() {
+    static constexpr std::array<std::string_view, 16> codes{
+        "UNREADABLE",       "EMPTY_FILE",          "TRUNCATED",        "CRC_MISMATCH",
+        "NOT_A_COUNT_FILE", "LEGACY_FORMAT",       "UNKNOWN_GLOBAL",   "UNSUPPORTED_FILE",
+        "BAD_GEOMETRY",     "UNSUPPORTED_TYPE",    "SIDECAR_MISMATCH", "MALFORMED",
+        "READER_CRASHED",   "CROSS_CHECK_DIFFERS", "LAYOUT_NEEDED",    "LAYOUT_MISMATCH"};
+    return codes;
 }
 
 std::vector<std::string_view> count_format_names() {

@@ -58,6 +58,9 @@ CountFile decode_count_file(const std::shared_ptr<const MappedFile>& file, const
 // the place inside the file.
 Finding finding_of(const Error& error, std::string_view path);
 
+// The codes above, and those of cross_check_with_libtorch(): with one of them nothing can be said of the counts.
+std::span<const std::string_view> undecodable_codes();
+
 std::vector<std::string_view> count_format_names();
 
 // Bytes of a count file as `format`: "pt" as SGLang's recorder saves it, "npy", or "h5" with Fletcher32. The same

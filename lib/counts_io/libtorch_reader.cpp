@@ -100,19 +100,20 @@ std::string key_of(const CountOptions& options) {
     return options.dataset.value_or("logical_count");
 }
 
-// The place of the first element that differs; both are 3-D, of one shape and type, `second` is contiguous.
+// The place of the first element that differs; both are 3-D, of one shape and type.
 std::optional<std::string> first_difference(const Tensor& first, const Tensor& second) {
     const std::size_t size = size_of(first.dtype);
     std::array<std::byte, 8> bytes;
-    std::int64_t position = 0;
     for (std::int64_t slot = 0; slot < first.shape[0]; ++slot) {
         for (std::int64_t layer = 0; layer < first.shape[1]; ++layer) {
-            for (std::int64_t expert = 0; expert < first.shape[2]; ++expert, ++position) {
+            for (std::int64_t expert = 0; expert < first.shape[2]; ++expert) {
                 const std::int64_t element =
                     slot * first.strides[0] + layer * first.strides[1] + expert * first.strides[2];
+                const std::int64_t other =
+                    slot * second.strides[0] + layer * second.strides[1] + expert * second.strides[2];
                 std::memcpy(bytes.data(), first.data + element * static_cast<std::int64_t>(size), size);
                 if (first.byte_swapped) std::reverse(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
-                if (std::memcmp(bytes.data(), second.data + position * static_cast<std::int64_t>(size), size) != 0) {
+                if (std::memcmp(bytes.data(), second.data + other * static_cast<std::int64_t>(size), size) != 0) {
                     return fmt::format("record slot {}, layer {}, expert {}", slot, layer, expert);
                 }
             }
@@ -145,7 +146,11 @@ std::optional<Finding> cross_check_with_libtorch(const CountFile& native, const 
     Outcome outcome = read_in_child(find_plugin(), *native.source, key_of(options));
     if (!outcome.tensor) return impossible(outcome.reason);
     Tensor& second = *outcome.tensor;
-    if (second.shape.size() == 2) second.shape.insert(second.shape.begin(), 1);
+    if (options.axes) second = in_order(std::move(second), *options.axes);
+    if (second.shape.size() == 2) {
+        second.shape.insert(second.shape.begin(), 1);
+        second.strides.insert(second.strides.begin(), 0);
+    }
     const auto differs = [](std::string where, std::string what) {
         return Finding{Severity::error, "CROSS_CHECK_DIFFERS", std::move(where), std::move(what),
                        "do not use the file, and report it: one of the two readers is wrong"};

@@ -112,6 +112,7 @@ void describe(Archive& archive, Manifest& manifest) {
         counts("reduction", manifest.reduction);
         counts.word("holdout", manifest.holdout, Words{"interleave", "halves", "last", "none"});
         counts("refit_all", manifest.refit_all);
+        counts.if_any("accepted", manifest.accepted);
     });
     archive.section("scenario", [&](Archive& scenario) {
         for (auto& [key, value] : manifest.scenario) {
@@ -152,6 +153,11 @@ class Writer {
     void word(const char* key, const std::string& value, Words) { object_[key] = value; }
     void ascending(const char* key, const std::vector<int>& values, int) { object_[key] = values; }
     void distinct(const char* key, const std::vector<int>& values, int) { object_[key] = values; }
+    // Where there is nothing to list, there is no member.
+    template <typename T>
+    void if_any(const char* key, const std::vector<T>& values) {
+        if (!values.empty()) object_[key] = json_of(values);
+    }
     template <typename Describe>
     void section(const char* key, const Describe& describe_section) {
         Writer writer;
@@ -240,6 +246,15 @@ class Reader {
             seen[static_cast<std::size_t>(values.back())] = true;
         }
     }
+    template <typename T>
+    void if_any(const char* key, std::vector<T>& values) {
+        keys_.push_back(key);
+        values.clear();
+        const auto given = object_.find(key);
+        if (!given) return;
+        read(*given, values);
+        if (values.empty()) given->fail("MALFORMED", "is empty", "leave the member out");
+    }
     template <typename Describe>
     void section(const char* key, const Describe& describe_section) {
         Reader reader(member(key));
@@ -304,6 +319,10 @@ class Texts {
     void word(const char*, std::string& value, Words) { clean(value); }
     void ascending(const char*, std::vector<int>&, int) {}
     void distinct(const char*, std::vector<int>&, int) {}
+    template <typename T>
+    void if_any(const char*, std::vector<T>& values) {
+        clean(values);
+    }
     template <typename Describe>
     void section(const char*, const Describe& describe_section) {
         describe_section(*this);

@@ -75,8 +75,9 @@ struct Manifest {
 
     std::vector<ManifestCountFile> counts;
     Reduction reduction = Reduction::unknown;
-    std::string holdout = "none";  // how the record slots were split: "interleave", "halves", "last", "none"
-    bool refit_all = false;        // fitted on all record slots after the split was scored
+    std::string holdout = "none";       // how the record slots were split: "interleave", "halves", "last", "none"
+    bool refit_all = false;             // fitted on all record slots after the split was scored
+    std::vector<std::string> accepted;  // codes of errors in the counts that --accept made warnings
 
     Scenario scenario = unobserved_scenario();
 

@@ -96,6 +96,39 @@ def written_and_read(scratch):
         check(f"{program} reads it: {done.stderr or done.stdout}", done.returncode == 0)
 
 
+def accepted(scratch):
+    """Approximate counts are refused with their cause, and fitted where that is accepted; the manifest says so."""
+    file, layout = CASES / "stat_approx.pt", scratch / "approx.json"
+    words = [file, "--ranks", 8, "--redundant-total", 8, "--effort", "fast", "--out", layout]
+    fit = run("eplb-fit", *words)
+    check(f"refused: {fit.stderr}", fit.returncode == 3 and "stat_approx" in fit.stderr
+          and "--accept LAYER_TOTAL_MISMATCH" in fit.stderr)
+    fit = run("eplb-fit", *words, "--accept", "LAYER_TOTAL_MISMATCH")
+    check(f"accepted: {fit.stderr}", fit.returncode == 0 and "accepted (--accept)" in fit.stdout)
+    counts = json.loads((scratch / "approx.manifest.json").read_text())["counts"]
+    check("the manifest says so", counts["accepted"] == ["LAYER_TOTAL_MISMATCH"])
+    scored = run("eplb-score", layout, file)
+    check("eplb-score asks for it as well", scored.returncode == 3 and "LAYER_TOTAL_MISMATCH" in scored.stderr)
+    scored = run("eplb-score", layout, file, "--accept", "LAYER_TOTAL_MISMATCH")
+    check(f"and scores then: {scored.stderr}", scored.returncode == 0)
+
+
+def axes(scratch):
+    """[experts, layers] is recognised, and read by every program when it is said."""
+    file, layout, flag = CASES / "ax_E_L.npy", scratch / "axes.json", ("--axes", "experts,layers")
+    done = run("eplb-validate", file, *flag, "--json")
+    check(f"nothing is left to say: {done.stdout}", done.returncode == 0 and not codes(done))
+    check("the shape is that of the reading", json.loads(done.stdout)["files"][0]["shape"] == [1, 46, 128])
+    fit = run("eplb-fit", file, *flag, "--ranks", 8, "--redundant-total", 8, "--effort", "fast", "--holdout", "none",
+              "--out", layout)
+    check(f"it is fitted: {fit.stderr}", fit.returncode == 0)
+    manifest = json.loads((scratch / "axes.manifest.json").read_text())
+    check("the command line has the axes", "--axes experts,layers" in manifest["tool"]["command_line"])
+    check("46 layers of 128 experts", manifest["layout"]["geometry"]["layers"] == 46)
+    scored = run("eplb-score", layout, file, *flag)
+    check(f"and scored: {scored.stderr}", scored.returncode == 0)
+
+
 with tempfile.TemporaryDirectory() as name:
-    for test in (rank_sets, incomplete_rank_sets, written_and_read):
+    for test in (rank_sets, incomplete_rank_sets, written_and_read, accepted, axes):
         test(pathlib.Path(name))

@@ -63,34 +63,6 @@ TEST_CASE("leading layers without counts are named but not called dense") {
     CHECK(find(check_sample(sample, options).findings, "DENSE_LAYER_COUNTS").where == "layers 2");
 }
 
-TEST_CASE("layer totals in a record slot: equal is silent, up to 1e-3 a warning, above an error") {
-    const auto severity = [](std::int64_t a, std::int64_t b) {
-        Sample sample(1, 2, 2);
-        sample.values = {a, 500, b, 500};
-        return find(check_sample(sample).findings, "LAYER_TOTAL_MISMATCH");
-    };
-    CHECK(severity(1500, 1500).code.empty());
-    CHECK(severity(1500, 1498).severity == Severity::warning);  // 2000 and 1998: 1e-3 of the larger
-    CHECK(severity(1500, 1497).severity == Severity::error);
-    CHECK(severity(1500, 1497).where == "record slot 0, layers 1 and 0");
-    CHECK(severity(1500, 1497).message ==
-          "layer 1 counts 1997 and layer 0 counts 2000 (spread 0.0015); 1 of 1 record slots deviate");
-}
-
-TEST_CASE("different record slots may have different totals") {
-    Sample sample(2, 2, 2);
-    sample.values = {1, 2, 2, 1, 100, 200, 150, 150};
-    CHECK(find(check_sample(sample).findings, "LAYER_TOTAL_MISMATCH").code.empty());
-}
-
-TEST_CASE("a layer that is missing in one record slot only is a mismatch") {
-    Sample sample = healthy();
-    for (int expert = 0; expert < 4; ++expert) sample.at(7, 1, expert) = 0;
-    const Finding finding = find(check_sample(sample).findings, "LAYER_TOTAL_MISMATCH");
-    CHECK(finding.severity == Severity::error);
-    CHECK(finding.where == "record slot 7, layers 1 and 0");
-}
-
 TEST_CASE("one layer with a whole multiple of the other totals hints at draft passes") {
     const auto suspected = [](std::int64_t last) {
         Sample sample(1, 3, 2);

@@ -7,6 +7,7 @@
 #include "test_paths.hpp"
 
 using namespace eplb;
+using Catch::Matchers::Contains;
 
 namespace {
 
@@ -105,4 +106,74 @@ TEST_CASE("counts made from rounded fractions betray themselves", "[realdata]") 
     CHECK(codes_at_least(gptoss.findings, Severity::warning) ==
           std::vector<std::string>{"LAYER_TOTAL_MISMATCH", "NOT_DIVISIBLE_BY_TOP_K"});
     CHECK(find(gptoss.findings, "NOT_DIVISIBLE_BY_TOP_K").message.find("197 of 264 rows") != std::string::npos);
+}
+
+namespace {
+
+CountOptions accepting(const std::string& code) {
+    CountOptions options;
+    options.accepted = {code};
+    return options;
+}
+
+Finding mismatch(const std::string& name) {
+    return find(check_file(name).findings, "LAYER_TOTAL_MISMATCH");
+}
+
+}  // namespace
+
+TEST_CASE("layer totals of made-up cases: the cause that fits the numbers is named", "[realdata]") {
+    if (no_real_counts()) return;
+    CHECK(mismatch("cases/stat_approx.pt").severity == Severity::error);
+    CHECK_THAT(mismatch("cases/stat_approx.pt").hint, Contains("multiples of 16") && Contains("stat_approx"));
+    CHECK(check_file("cases/stat_approx.pt", accepting("LAYER_TOTAL_MISMATCH")).ok());
+    CHECK_THAT(
+        mismatch("cases/r05_draft_zero.npy").hint,
+        Contains("only layer 58 deviates: it is zero in 16 of the 32 record slots") && Contains("--drop-layers 58"));
+    CHECK_THAT(mismatch("cases/r24_R_L_S.npy").hint, Contains("--recorded-layout FILE"));
+    CHECK_THAT(mismatch("cases/lln_0.npy").hint,
+               Contains("exactly 4 of 16 experts have counts") && Contains("--reduction per-rank"));
+}
+
+TEST_CASE("axes in another order are named, and read as named nothing is left to say", "[realdata]") {
+    if (no_real_counts()) return;
+    CHECK_THAT(mismatch("cases/ax_E_L.npy").hint, Contains("give --axes experts,layers"));
+    CountOptions options;
+    options.axes = parse_count_axes("experts,layers");
+    const CountReport report = check_file("cases/ax_E_L.npy", options);
+    CHECK(report.layers == 46);
+    CHECK(report.experts == 128);
+    CHECK(codes_at_least(report.findings, Severity::warning).empty());
+}
+
+TEST_CASE("a placement and routed ids are no counts", "[realdata]") {
+    if (no_real_counts()) return;
+    CHECK(codes_at_least(check_file("layouts/omni_dsv3_8ranks_redundant.npy").findings, Severity::warning) ==
+          std::vector<std::string>{"PLACEMENT_MASK"});
+    CountOptions as_array;
+    as_array.format = "npy";
+    const CountReport ids = check_file("cases/r28_routed_experts.npy", as_array);
+    CHECK(codes_at_least(ids.findings, Severity::warning) == std::vector<std::string>{"ROUTED_IDS"});
+}
+
+TEST_CASE("counts that bfloat16 has rounded are said to be, and a spread shared expert is found", "[realdata]") {
+    if (no_real_counts()) return;
+    const CountReport rounded = check_file("cases/bf16_big.pt");
+    CHECK(codes_at_least(rounded.findings, Severity::warning) ==
+          std::vector<std::string>{"ROUNDED_COUNTS", "LAYER_TOTAL_MISMATCH"});
+    CHECK_THAT(find(rounded.findings, "ROUNDED_COUNTS").message, Contains("195584 are stored as bfloat16"));
+    CHECK(rounded.ok());
+    const CountReport shared = check_file("cases/shared8.npy");
+    CHECK(codes_at_least(shared.findings, Severity::warning) == std::vector<std::string>{"SHARED_EXPERT_SUSPECTED"});
+    CHECK(find(shared.findings, "SHARED_EXPERT_SUSPECTED").where == "experts 128-135");
+}
+
+TEST_CASE("half of the true top-k is contradicted by real counts", "[realdata]") {
+    if (no_real_counts()) return;
+    const CountReport olmoe = check_file("counts/olmoe_examples_null1024.npy", with_top_k(4));
+    CHECK(codes_at_least(olmoe.findings, Severity::warning) == std::vector<std::string>{"TOP_K_CONTRADICTED"});
+    // Windows of 16 tokens: two different totals only, but hot experts that every token hits.
+    const CountReport dsv4 = check_file("counts/dsv4flash_trace_k0_coffee.npy", with_top_k(3));
+    CHECK(codes_at_least(dsv4.findings, Severity::warning) == std::vector<std::string>{"TOP_K_CONTRADICTED"});
+    CHECK(find(dsv4.findings, "TOP_K_CONTRADICTED").hint.find("say --top-k 6") == 0);
 }

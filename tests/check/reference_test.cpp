@@ -14,6 +14,7 @@
 #include "check/count_check.hpp"
 #include "check/counts.hpp"
 #include "check/layout.hpp"
+#include "counts_io/count_file.hpp"
 #include "test_paths.hpp"
 
 using namespace eplb;
@@ -46,8 +47,7 @@ std::set<std::string> documented() {
 TEST_CASE("the reference page has every code of the tables of checks") {
     const std::set<std::string> page = documented();
     std::vector<std::string_view> codes = layout_codes();
-    for (const CountCheck& check : count_checks()) codes.insert(codes.end(), check.codes.begin(), check.codes.end());
-    codes.insert(codes.end(), across_files_codes().begin(), across_files_codes().end());
+    for (const CountCode& code : count_codes()) codes.push_back(code.name);
     for (const std::string_view code : codes) {
         CAPTURE(code);
         CHECK(page.count(std::string(code)) == 1);
@@ -70,4 +70,16 @@ TEST_CASE("the reference page and the sources of readers, checks and eplb-valida
     // Element types of safetensors ("F8_E4M3") are spelled alike.
     std::erase_if(used, [](const std::string& code) { return code[0] == 'F' && code[1] >= '0' && code[1] <= '9'; });
     CHECK(used == documented());
+}
+
+TEST_CASE("whatever the reference page calls undecodable cannot be accepted") {
+    const std::string page = text_of(std::filesystem::path(EPLB_SOURCE_DIR) / "docs/reference.md");
+    const std::size_t begin = page.find("### Files that cannot be decoded"), end = page.find("###", begin + 3);
+    std::set<std::string> codes = matches(page.substr(begin, end - begin), R"(\n\| `([A-Z0-9_]+)` \|)");
+    codes.erase("NO_LAYOUT");  // of a layout
+    const auto known = undecodable_codes();
+    for (const std::string& code : codes) {
+        CAPTURE(code);
+        CHECK(std::find(known.begin(), known.end(), code) != known.end());
+    }
 }

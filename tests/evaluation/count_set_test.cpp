@@ -83,7 +83,7 @@ TEST_CASE("one count too many on one rank breaks the sum, and the place is in th
     ranks.add("1.npy", more);
     const CheckedSet set = ranks.check();
     REQUIRE(has(set.findings, "LAYER_TOTAL_MISMATCH"));
-    CHECK_THAT(set.findings.front().where, Catch::Contains("sum of 2 files, record slot 0"));
+    CHECK_THAT(set.findings.front().where, Catch::Contains("sum of 2 files, layers"));
     CHECK_THROWS_WITH(load_counts(ranks.options, 1), Catch::Contains("LAYER_TOTAL_MISMATCH"));
 }
 

@@ -210,3 +210,12 @@ TEST_CASE("the hash of a map is that of its bytes: E, R, S and the ids as little
     CHECK(map_hash(layout) == "12a73639c6035bb0a92b454a251cb779f38f7fa2f1894edc8a19bd110cc7ce70");
     CHECK(map_hash(Layout({1, 3, 3, 1}, {ExpertId{0}, ExpertId{2}, ExpertId{1}})) != map_hash(layout));
 }
+
+TEST_CASE("codes that were accepted stand in the manifest, and only where there are some") {
+    Manifest manifest = sample();
+    CHECK(encode_manifest(manifest).find("accepted") == std::string::npos);
+    manifest.accepted = {"LAYER_TOTAL_MISMATCH"};
+    const std::string text = encode_manifest(manifest);
+    CHECK(decode_manifest(text).accepted == manifest.accepted);
+    CHECK(manifest_error(replaced(text, "[\"LAYER_TOTAL_MISMATCH\"]", "[]")).find("$.counts.accepted") == 0);
+}

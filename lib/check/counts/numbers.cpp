@@ -2,10 +2,12 @@
 // of such values.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "check/counts/checks.hpp"
+#include "check/grain.hpp"
 #include "check/wording.hpp"
 #include "core/error.hpp"
 
@@ -76,8 +78,13 @@ Findings check_numbers(const CountContext& context) {
     }
     if (!context.refused) {
         if (!is_floating(tensor.dtype)) return {};
+        const FloatPrecision* precision = precision_of(tensor.dtype);
+        const auto& maxima = context.statistics.row_maxima;
+        const bool exact = !precision || std::all_of(maxima.begin(), maxima.end(),
+                                                     [&](std::int64_t value) { return value <= precision->exact(); });
         return {{Severity::info, "FLOAT_COUNTS", "",
-                 fmt::format("whole numbers stored as {}; read exactly", name_of(tensor.dtype)), ""}};
+                 fmt::format("whole numbers stored as {}{}", name_of(tensor.dtype), exact ? "; read exactly" : ""),
+                 ""}};
     }
     Tensor integers = tensor;  // 2^63 and above read as negative instead of ending the scan
     if (tensor.dtype == DType::uint64) integers.dtype = DType::int64;
