@@ -30,9 +30,9 @@ void add_common_options(CLI::App& app, CommonOptions& options, const std::string
 namespace {
 
 // A number alone is one of leading layers.
-NumberList parse_dense_layers(const std::string& text) {
-    const NumberList list = NumberList::parse("--dense-layers", text);
-    return text.find_first_not_of("0123456789") == std::string::npos ? NumberList::below(list.largest()) : list;
+IndexList parse_dense_layers(const std::string& text) {
+    const IndexList list = IndexList::parse("--dense-layers", text);
+    return text.find_first_not_of("0123456789") == std::string::npos ? IndexList::below(list.largest()) : list;
 }
 
 void add_selection_options(CLI::App& app, Selection& selection, const std::string& group) {
@@ -47,9 +47,9 @@ void add_selection_options(CLI::App& app, Selection& selection, const std::strin
             ->type_name("[FILE:]LIST")
             ->group(group);
     };
-    const auto add_layers = [&](const char* flag, std::optional<NumberList>& layers, const char* help) {
+    const auto add_layers = [&](const char* flag, std::optional<IndexList>& layers, const char* help) {
         app.add_option_function<std::string>(
-               flag, [flag, &layers](const std::string& text) { layers = NumberList::parse(flag, text); }, help)
+               flag, [flag, &layers](const std::string& text) { layers = IndexList::parse(flag, text); }, help)
             ->type_name("LIST")
             ->group(group);
     };

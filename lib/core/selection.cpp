@@ -15,7 +15,7 @@ bool names(const std::string& name, const std::string& path) {
     return name == path || name == std::filesystem::path(path).filename().string();
 }
 
-void require_inside(const NumberList& numbers, std::int64_t count, const char* flag, const char* what,
+void require_inside(const IndexList& numbers, std::int64_t count, const char* flag, const char* what,
                     const std::optional<std::string>& path) {
     if (numbers.largest() < count) return;
     throw Error(ErrorCode::usage, flag,
@@ -53,8 +53,8 @@ std::vector<bool> named_slots(const std::vector<SlotChoice>& choices, const char
 
 SlotChoice parse_slot_choice(std::string_view flag, const std::string& text) {
     const std::size_t colon = text.rfind(':');
-    if (colon == std::string::npos) return {std::nullopt, NumberList::parse(flag, text), text};
-    return {text.substr(0, colon), NumberList::parse(flag, text.substr(colon + 1)), text};
+    if (colon == std::string::npos) return {std::nullopt, IndexList::parse(flag, text), text};
+    return {text.substr(0, colon), IndexList::parse(flag, text.substr(colon + 1)), text};
 }
 
 bool Selection::keeps_layer(int layer) const {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/number_list.hpp"
+#include "core/index_list.hpp"
 #include "core/tensor.hpp"
 
 namespace eplb {
@@ -14,7 +14,7 @@ namespace eplb {
 // The value of one --drop-slots or --take-slots.
 struct SlotChoice {
     std::optional<std::string> file;  // path or base name; absent: the only file, or the sum over the ranks of a window
-    NumberList slots;
+    IndexList slots;
     std::string text;  // as given
 };
 
@@ -23,7 +23,7 @@ SlotChoice parse_slot_choice(std::string_view flag, const std::string& text);
 
 struct Selection {
     std::vector<SlotChoice> drop_slots, take_slots;      // one of the two is empty
-    std::optional<NumberList> drop_layers, take_layers;  // at most one of the two
+    std::optional<IndexList> drop_layers, take_layers;  // at most one of the two
 
     bool any_slots() const { return !drop_slots.empty() || !take_slots.empty(); }
     bool keeps_layer(int layer) const;

@@ -51,14 +51,14 @@ TEST_CASE("leading layers without counts are named but not called dense") {
     CHECK(find(findings, "ZERO_LAYERS").where == "layers 3");
 
     CountOptions options;
-    options.dense_layers = NumberList::below(1);
+    options.dense_layers = IndexList::below(1);
     CHECK(find(check_sample(sample, options).findings, "LEADING_ZERO_LAYERS").where == "layers 0");
     CHECK(find(check_sample(sample, options).findings, "ZERO_LAYERS").where == "layers 1, 3");
     CHECK(find(check_sample(sample, options).findings, "ZERO_LAYERS").message ==
           "2 layers of 5 without any count, and nothing says why");
-    options.dense_layers = NumberList::below(2);
+    options.dense_layers = IndexList::below(2);
     CHECK(find(check_sample(sample, options).findings, "DENSE_LAYER_COUNTS").code.empty());
-    options.dense_layers = NumberList::below(3);
+    options.dense_layers = IndexList::below(3);
     CHECK(find(check_sample(sample, options).findings, "DENSE_LAYER_COUNTS").severity == Severity::error);
     CHECK(find(check_sample(sample, options).findings, "DENSE_LAYER_COUNTS").where == "layers 2");
 }

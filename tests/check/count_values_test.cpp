@@ -127,7 +127,7 @@ TEST_CASE("layers and experts are held against the flags") {
     options.experts = 4;
     CHECK(check_sample(healthy(), options).ok());
     options.layers = 4;
-    options.dense_layers = NumberList::below(1);
+    options.dense_layers = IndexList::below(1);
     const Finding layers = find(check_sample(healthy(), options).findings, "LAYERS_MISMATCH");
     CHECK(layers.severity == Severity::error);
     CHECK(layers.message == "3 layers, --layers says 4");

@@ -17,8 +17,8 @@ std::vector<int> range(int first, int last) {
 
 CountOptions with(const char* dense, const char* take = nullptr) {
     CountOptions options;
-    if (dense) options.dense_layers = NumberList::parse("--dense-layers", dense);
-    if (take) options.selection.take_layers = NumberList::parse("--take-layers", take);
+    if (dense) options.dense_layers = IndexList::parse("--dense-layers", dense);
+    if (take) options.selection.take_layers = IndexList::parse("--take-layers", take);
     return options;
 }
 

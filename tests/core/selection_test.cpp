@@ -60,9 +60,9 @@ TEST_CASE("numbers that the counts do not have are refused") {
     CHECK(complaint(slots({"3"}), "a.pt", true).empty());
     CHECK(complaint(slots({"4"}), "a.pt", true) == "there is no record slot 4 in a.pt: it has 4");
     Selection layers;
-    layers.take_layers = NumberList::parse("--take-layers", "0-2");
+    layers.take_layers = IndexList::parse("--take-layers", "0-2");
     CHECK(complaint(layers, "a.pt", true).empty());
-    layers.take_layers = NumberList::parse("--take-layers", "0-3");
+    layers.take_layers = IndexList::parse("--take-layers", "0-3");
     CHECK(complaint(layers, "a.pt", true) == "there is no layer 3 in a.pt: it has 3");
 }
 
@@ -74,14 +74,14 @@ TEST_CASE("drop and take of one kind, and names of no file, are refused") {
     refused(slots({"c.pt:0"}));
     refused(slots({"a.pt:0"}));  // two files of this name
     Selection layers;
-    layers.drop_layers = layers.take_layers = NumberList::below(1);
+    layers.drop_layers = layers.take_layers = IndexList::below(1);
     refused(layers);
     CHECK_NOTHROW(require_consistent(slots({"run/a.pt:0", "b.pt:0"}), {"run/a.pt", "other/a.pt", "b.pt"}));
 }
 
 TEST_CASE("rows that are left out are zero, and the others keep their place") {
     Selection selection = slots({"1"});
-    selection.drop_layers = NumberList::parse("--drop-layers", "0");
+    selection.drop_layers = IndexList::parse("--drop-layers", "0");
     const Tensor tensor = sample();
     const Tensor kept = without(tensor, left_out(selection, tensor, "a.pt", true));
     const Counts counts({kept});

@@ -100,7 +100,7 @@ Findings check_outlier_slots(const CountContext& context) {
                          distances[worst], usual, statistics.filled[worst]),
              fmt::format("a warm-up, dummy or profiling pass looks like this: leave it out with --drop-slots {}{}",
                          context.alone ? "" : context.path.substr(context.path.rfind('/') + 1) + ":",
-                         NumberList::of(outliers).text())}};
+                         IndexList::of(outliers).text())}};
 }
 
 }  // namespace eplb::check

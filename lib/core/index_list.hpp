@@ -8,16 +8,16 @@
 namespace eplb {
 
 // Whole numbers from 0, kept as ranges: "0-2000000000" is as cheap as "7".
-class NumberList {
+class IndexList {
   public:
-    NumberList() = default;
+    IndexList() = default;
 
     // "5", "0-3", "0-46/2" (every second one from 0), joined by commas. Throws Error{usage} at `flag` for anything
     // else, and for numbers above 2^31 - 1.
-    static NumberList parse(std::string_view flag, const std::string& text);
+    static IndexList parse(std::string_view flag, const std::string& text);
 
-    static NumberList below(int n);                         // 0 to n - 1
-    static NumberList of(const std::vector<int>& numbers);  // ascending
+    static IndexList below(int n);                         // 0 to n - 1
+    static IndexList of(const std::vector<int>& numbers);  // ascending
 
     bool contains(int number) const;
     bool empty() const { return ranges_.empty(); }

@@ -1,4 +1,4 @@
-#include "core/number_list.hpp"
+#include "core/index_list.hpp"
 
 #include <fmt/format.h>
 
@@ -27,12 +27,12 @@ bool take(std::string_view& text, char sign) {
 
 }  // namespace
 
-NumberList NumberList::parse(std::string_view flag, const std::string& text) {
+IndexList IndexList::parse(std::string_view flag, const std::string& text) {
     const auto fail = [&](const std::string& what) {
         throw Error(ErrorCode::usage, std::string(flag), fmt::format("'{}' {}", text, what),
                     "numbers and ranges, for example 0-3,17 or 0-46/2 for every second one");
     };
-    NumberList list;
+    IndexList list;
     list.text_ = text;
     std::string_view rest = text;
     do {
@@ -48,15 +48,15 @@ NumberList NumberList::parse(std::string_view flag, const std::string& text) {
     return list;
 }
 
-NumberList NumberList::below(int n) {
-    NumberList list;
+IndexList IndexList::below(int n) {
+    IndexList list;
     if (n > 0) list.ranges_.push_back({0, n - 1, 1});
     list.text_ = fmt::format("{}", n);
     return list;
 }
 
-NumberList NumberList::of(const std::vector<int>& numbers) {
-    NumberList list;
+IndexList IndexList::of(const std::vector<int>& numbers) {
+    IndexList list;
     for (std::size_t first = 0; first < numbers.size();) {
         std::size_t last = first;
         while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
@@ -68,13 +68,13 @@ NumberList NumberList::of(const std::vector<int>& numbers) {
     return list;
 }
 
-bool NumberList::contains(int number) const {
+bool IndexList::contains(int number) const {
     return std::any_of(ranges_.begin(), ranges_.end(), [&](const Range& range) {
         return number >= range.first && number <= range.last && (number - range.first) % range.step == 0;
     });
 }
 
-int NumberList::largest() const {
+int IndexList::largest() const {
     int largest = -1;
     for (const Range& range : ranges_) {
         largest = std::max(largest, range.first + (range.last - range.first) / range.step * range.step);
