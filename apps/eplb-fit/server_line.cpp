@@ -18,12 +18,14 @@ std::vector<std::string> server_traps(const Geometry& geometry, const FitOptions
                     geometry.redundant_total(), geometry.ranks),
         fmt::format("The file has {} rows; that must be all hidden layers of the model, dense ones included.",
                     geometry.layers),
-        "The static table is right only when EP size = world size (no MoE tensor parallelism, no pipeline stages).",
+        "With MoE tensor parallelism SGLang before 2026-07-16 takes another rank's row of its static table; pipeline "
+        "stages "
+        "alone do not.",
     };
     if (makes_table(options)) {
         traps.push_back(
             "The server must load X.dispatch.npy: with its own table the layout is worth what eplb-score --dispatch "
-            "sglang-c --nodes N says.");
+            "auto --engine-version V --nodes N says.");
     } else if (dispatch_name(options) != "even") {
         traps.push_back(fmt::format(
             "Fitted for {}{}: another rule or number of nodes makes another layout best.", dispatch_name(options),
@@ -32,13 +34,14 @@ std::vector<std::string> server_traps(const Geometry& geometry, const FitOptions
                 : ""));
     } else if (geometry.redundant_total() > 0) {
         traps.push_back(
-            "Static dispatch does not split evenly: on one node most ranks use the lowest-numbered replica. Score it "
-            "with eplb-score --dispatch sglang-c --nodes N, fit for it with eplb-fit --dispatch sglang-c --nodes N.");
+            "SGLang's static dispatch does not split evenly, and how depends on its version: score with eplb-score "
+            "--dispatch auto --engine-version V --nodes N, fit for it with the same flags of eplb-fit.");
     }
     if (geometry.redundant_total() > 0) {
         traps.push_back(
-            "Replicas need an all-to-all backend (--moe-a2a-backend): without one, versions before 2026-07-30 add up "
-            "wrong outputs.");
+            "Replicas need an all-to-all backend (--moe-a2a-backend): without one, SGLang before 2026-07-30 adds up "
+            "wrong "
+            "outputs, later ones refuse static at the start.");
     }
     traps.push_back(
         "Without --enable-eplb some model paths load the map into the weights but not into the routing: compare greedy "

@@ -84,8 +84,10 @@ def held_out(layout, files, *dispatch):
 
 
 def real():
+    """Held-out step value of layouts under the table of each generation of SGLang, and of layouts fitted for it."""
     files = sorted(glob.glob(os.path.join(options.shared, "data", "sglang", "*.json")))
-    nodes = [1, 2, 4]
+    rules = [["--dispatch", "sglang-a"]] + [["--dispatch", f"sglang-{rule}", "--nodes", str(nodes)]
+                                            for rule in ("b-fill-all", "c", "d-subset") for nodes in (1, 2, 4)]
     with tempfile.TemporaryDirectory() as folder:
 
         def fitted(name, *arguments):
@@ -93,22 +95,19 @@ def real():
             program("eplb-fit", *files, "--ranks", 32, "--out", out, *arguments)
             return out
 
-        def under_all(layout):
-            return [held_out(layout, files)] + [held_out(layout, files, "--dispatch", "sglang-c", "--nodes", n)
-                                                for n in nodes]
-
         redundant = ["--redundant-total", 32]
-        rows = [("redundancy 0", under_all(fitted("none", "--redundant-total", 0))),
-                ("DeepSeek EPLB", under_all(fitted("deepseek", *redundant, "--policy", "deepseek"))),
-                ("fitted for the even split", under_all(fitted("even", *redundant))),
-                ("fitted for the rule", [None] + [
-                    held_out(fitted(f"rule{n}", *redundant, "--dispatch", "sglang-c", "--nodes", n), files,
-                             "--dispatch", "sglang-c", "--nodes", n) for n in nodes]),
-                ("balanced, as stored", [None] + [
-                    held_out(fitted(f"balanced{n}", *redundant, "--dispatch", "balanced", "--nodes", n), files,
-                             "--dispatch", "balanced") for n in nodes])]
-    table(["layout", "even split"] + [f"sglang-c, {n} node{'s' if n > 1 else ''}" for n in nodes],
-          [[name] + ["" if value is None else f"{value:.4f}" for value in values] for name, values in rows])
+        given = {"redundancy 0": fitted("none", "--redundant-total", 0),
+                 "DeepSeek EPLB": fitted("deepseek", *redundant, "--policy", "deepseek"),
+                 "fitted for the even split": fitted("even", *redundant)}
+        rows = [["even split"] + [f"{held_out(layout, files):.4f}" for layout in given.values()] + [""]]
+        for rule in rules:
+            own = fitted("-".join(rule), *redundant, *rule)
+            name = rule[1] + (f", {rule[3]} node{'s' if rule[3] != '1' else ''}" if len(rule) > 2 else "")
+            rows.append([name] + [f"{held_out(layout, files, *rule):.4f}" for layout in [*given.values(), own]])
+        balanced = fitted("balanced", *redundant, "--dispatch", "balanced")
+        rows.append(["our own table (`balanced`)"] + [""] * len(given) +
+                    [f"{held_out(balanced, files, '--dispatch', 'balanced'):.4f}"])
+    table(["dispatch"] + list(given) + ["fitted for the dispatch"], rows)
 
 
 if __name__ == "__main__":
