@@ -23,7 +23,7 @@ struct CountOptions {
     std::optional<std::string> dataset;  // HDF5 data set
     std::optional<CountAxes> axes;       // of the array; else slots,layers,experts
     std::optional<int> layers, experts, top_k;
-    std::optional<IndexList> dense_layers;   // layers without experts
+    std::optional<IndexList> dense_layers;    // layers without experts
     std::optional<std::string> model_config;  // config.json, or the folder that holds it; what it says is in the others
     int draft_layers_from = std::numeric_limits<int>::max();  // first layer of draft (MTP) modules, which may be zero
     std::optional<int> ranks;                                 // that a layout will be fitted for

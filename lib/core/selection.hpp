@@ -22,7 +22,7 @@ struct SlotChoice {
 SlotChoice parse_slot_choice(std::string_view flag, const std::string& text);
 
 struct Selection {
-    std::vector<SlotChoice> drop_slots, take_slots;      // one of the two is empty
+    std::vector<SlotChoice> drop_slots, take_slots;     // one of the two is empty
     std::optional<IndexList> drop_layers, take_layers;  // at most one of the two
 
     bool any_slots() const { return !drop_slots.empty() || !take_slots.empty(); }
