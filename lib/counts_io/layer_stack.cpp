@@ -10,16 +10,13 @@
 
 #include "core/error.hpp"
 #include "core/geometry.hpp"
+#include "counts_io/fail_input.hpp"
 #include "files/number_list.hpp"
 
 namespace eplb {
 namespace {
 
-[[noreturn]] void fail(std::string_view finding, std::string where, std::string what, std::string hint = "") {
-    throw Error(ErrorCode::input, std::move(where), std::move(what), std::move(hint)).as_finding(finding);
-}
-
-std::string shape_text(const Tensor& tensor) {
+std::string type_and_shape(const Tensor& tensor) {
     return fmt::format("{} [{}]", name_of(tensor.dtype), fmt::join(tensor.shape, ", "));
 }
 
@@ -31,8 +28,8 @@ Tensor with_two_axes(const LayerCountsOf& part) {
         view.strides.insert(view.strides.begin(), 0);
     }
     if (view.shape.size() != 2 || view.shape[1] > max_experts) {
-        fail("BAD_GEOMETRY", part.where, fmt::format("{} is no layer's counts", shape_text(part.counts)),
-             "a layer is [experts] or [record slots, experts]");
+        fail_input("BAD_GEOMETRY", part.where, fmt::format("{} is no layer's counts", type_and_shape(part.counts)),
+                   "a layer is [experts] or [record slots, experts]");
     }
     return view;
 }
@@ -56,7 +53,7 @@ std::optional<std::int64_t> layer_of_key(std::string_view key) {
 std::int64_t cells_of(std::int64_t a, std::int64_t b, std::int64_t c) {
     std::int64_t cells = 0;
     if (__builtin_mul_overflow(a, b, &cells) || __builtin_mul_overflow(cells, c, &cells)) {
-        fail("BAD_GEOMETRY", "", fmt::format("{} x {} x {} counts are absurd", a, b, c));
+        fail_input("BAD_GEOMETRY", "", fmt::format("{} x {} x {} counts are absurd", a, b, c));
     }
     return cells;
 }
@@ -64,8 +61,8 @@ std::int64_t cells_of(std::int64_t a, std::int64_t b, std::int64_t c) {
 void require_plausible_size(std::int64_t cells, std::int64_t stored, std::string_view what) {
     constexpr std::int64_t always_fine = std::int64_t{1} << 22, most_times = 64;  // 32 MiB; one layer of 64
     if (cells > always_fine && cells / most_times > stored) {
-        fail("BAD_GEOMETRY", "", fmt::format("{} would be {} counts, the file has {}", what, cells, stored),
-             "a number in it is damaged");
+        fail_input("BAD_GEOMETRY", "", fmt::format("{} would be {} counts, the file has {}", what, cells, stored),
+                   "a number in it is damaged");
     }
 }
 
@@ -76,21 +73,24 @@ Tensor stack_layers(const std::vector<LayerCountsOf>& parts, std::optional<int> 
     for (const LayerCountsOf& part : parts) {
         const Tensor view = with_two_axes(part);
         if (layers && part.layer >= *layers) {
-            fail("BAD_GEOMETRY", part.where, fmt::format("layer {} is none of the {} layers", part.layer, *layers),
-                 "--layers is the number of the model's layers");
+            fail_input("BAD_GEOMETRY", part.where,
+                       fmt::format("layer {} is none of the {} layers", part.layer, *layers),
+                       "--layers is the number of the model's layers");
         }
         if (first && part.counts.shape != first->counts.shape) {
-            fail("BAD_GEOMETRY", part.where,
-                 fmt::format("{}, {} has {}", shape_text(part.counts), first->where, shape_text(first->counts)),
-                 "every layer needs the same record slots and experts");
+            fail_input(
+                "BAD_GEOMETRY", part.where,
+                fmt::format("{}, {} has {}", type_and_shape(part.counts), first->where, type_and_shape(first->counts)),
+                "every layer needs the same record slots and experts");
         }
         if (!first) first = &part;
         if (!views.emplace(part.layer, view).second) {
-            fail("MALFORMED", part.where, fmt::format("layer {} is there twice", part.layer), "give every layer once");
+            fail_input("MALFORMED", part.where, fmt::format("layer {} is there twice", part.layer),
+                       "give every layer once");
         }
         stored += view.numel();
     }
-    if (views.empty()) fail("NOT_A_COUNT_FILE", "", "holds no layer");
+    if (views.empty()) fail_input("NOT_A_COUNT_FILE", "", "holds no layer");
     const std::int64_t rows = layers ? *layers : views.rbegin()->first + 1;
     const std::int64_t record_slots = views.begin()->second.shape[0], experts = views.begin()->second.shape[1];
     require_plausible_size(cells_of(record_slots, rows, experts), stored, fmt::format("layers 0 to {}", rows - 1));

@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/geometry.hpp"
 #include "counts_io/count_formats.hpp"
+#include "counts_io/fail_input.hpp"
 #include "counts_io/name_facts.hpp"
 #include "counts_io/recorded_layout.hpp"
 #include "counts_io/text_counts.hpp"
@@ -20,10 +21,6 @@ namespace eplb {
 namespace {
 
 constexpr const char* config_name = "model_gen_config.json";
-
-[[noreturn]] void fail(std::string_view finding, std::string where, std::string what, std::string hint) {
-    throw Error(ErrorCode::input, std::move(where), std::move(what), std::move(hint)).as_finding(finding);
-}
 
 struct SplitConfig {
     int layers = 0;
@@ -61,8 +58,9 @@ std::optional<SlotMap> map_of(const SplitConfig& config, std::string_view count_
     std::string path = neighbour_of(config.map_file, base_name_of(config.map_file));
     if (path.empty()) path = neighbour_of(count_file, base_name_of(config.map_file));
     if (path.empty()) {
-        fail("LAYOUT_NEEDED", "", fmt::format("{} says that the layout {} was in force", config_name, config.map_file),
-             "bring it beside the counts, or give it with --recorded-layout");
+        fail_input("LAYOUT_NEEDED", "",
+                   fmt::format("{} says that the layout {} was in force", config_name, config.map_file),
+                   "bring it beside the counts, or give it with --recorded-layout");
     }
     return read_recorded_layout(path, config.experts);
 }
@@ -75,10 +73,11 @@ Tensor differenced(const NumberTable& table, int layers, std::int64_t blocks) {
     for (std::int64_t cell = blocks * block; cell-- > block;) {
         const auto index = static_cast<std::size_t>(cell), before = static_cast<std::size_t>(cell - block);
         if (totals[before] < 0 || totals[index] < totals[before]) {
-            fail("MALFORMED", fmt::format("{}, column {}", table.place(cell / table.columns), cell % table.columns + 1),
-                 fmt::format("the total falls from {} to {}, iteration {}, layer {}", totals[before], totals[index],
-                             cell / block, cell % block / table.columns),
-                 "the counter was reset while recording: give the lines of one run only");
+            fail_input("MALFORMED",
+                       fmt::format("{}, column {}", table.place(cell / table.columns), cell % table.columns + 1),
+                       fmt::format("the total falls from {} to {}, iteration {}, layer {}", totals[before],
+                                   totals[index], cell / block, cell % block / table.columns),
+                       "the counter was reset while recording: give the lines of one run only");
         }
         counts[index] = totals[index] - totals[before];
     }
@@ -95,8 +94,8 @@ Name name_of_file(std::string_view path) {
     for (const std::string phase : {"decode", "prefill"}) {
         if (!name.starts_with(phase + "_")) continue;
         if (name.starts_with(phase + "_topk")) {
-            fail("NOT_A_COUNT_FILE", "", "holds the experts of sampled tokens, not counts",
-                 fmt::format("give {}_<rank>.csv", phase));
+            fail_input("NOT_A_COUNT_FILE", "", "holds the experts of sampled tokens, not counts",
+                       fmt::format("give {}_<rank>.csv", phase));
         }
         const auto rank = number_in_name(path, phase);
         return {phase, rank ? std::optional(static_cast<int>(*rank)) : std::nullopt};
@@ -129,17 +128,19 @@ DecodedCounts read_msit_counts(const std::shared_ptr<const MappedFile>& file, co
     const SplitConfig config = read_config(config_path);
     if (name.rank && config.shared_ranks > 0) {
         if (*name.rank < config.shared_ranks) {
-            fail("NOT_A_COUNT_FILE", "",
-                 fmt::format("rank {} is one of the {} that hold shared experts only", *name.rank, config.shared_ranks),
-                 "leave their files out");
+            fail_input(
+                "NOT_A_COUNT_FILE", "",
+                fmt::format("rank {} is one of the {} that hold shared experts only", *name.rank, config.shared_ranks),
+                "leave their files out");
         }
         result.slots.rank = *name.rank - config.shared_ranks;
     }
-    if (!table.cells.whole()) fail("MALFORMED", "", "totals with a fraction", "record again");
+    if (!table.cells.whole()) fail_input("MALFORMED", "", "totals with a fraction", "record again");
     const std::int64_t blocks = table.rows / config.layers, rest = table.rows % config.layers;
     if (blocks == 0) {
-        fail("TRUNCATED", "", fmt::format("{} lines are no whole iteration of {} layers", table.rows, config.layers),
-             fmt::format("record longer; num_moe_layers stands in {}", config_name));
+        fail_input("TRUNCATED", "",
+                   fmt::format("{} lines are no whole iteration of {} layers", table.rows, config.layers),
+                   fmt::format("record longer; num_moe_layers stands in {}", config_name));
     }
     if (rest != 0) {
         result.findings.push_back(

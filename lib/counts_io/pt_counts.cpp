@@ -11,16 +11,13 @@
 
 #include "core/error.hpp"
 #include "counts_io/count_formats.hpp"
+#include "counts_io/fail_input.hpp"
 #include "counts_io/layer_stack.hpp"
 #include "counts_io/pt_pickle.hpp"
 #include "files/zip.hpp"
 
 namespace eplb {
 namespace {
-
-[[noreturn]] void fail_at(std::string_view finding, std::string where, std::string what, std::string hint = "") {
-    throw Error(ErrorCode::input, std::move(where), std::move(what), std::move(hint)).as_finding(finding);
-}
 
 constexpr std::string_view pickle_suffix = "/data.pkl";
 constexpr std::uint64_t max_pickle = 1 << 26, max_text_record = 64;
@@ -30,23 +27,24 @@ std::string root_of(const ZipArchive& archive) {
     std::string root;
     for (const ZipMember& member : archive.members()) {
         if (member.name.size() < pickle_suffix.size() || !member.name.ends_with(pickle_suffix)) continue;
-        if (!root.empty()) fail_at("MALFORMED", "", "the archive holds two pickles named data.pkl");
+        if (!root.empty()) fail_input("MALFORMED", "", "the archive holds two pickles named data.pkl");
         root = member.name.substr(0, member.name.size() - pickle_suffix.size());
     }
     if (!root.empty()) {
         if (archive.find(root + "/constants.pkl") != nullptr) {
-            fail_at("NOT_A_COUNT_FILE", "", "is a TorchScript archive, not saved tensors",
-                    "save counts with torch.save");
+            fail_input("NOT_A_COUNT_FILE", "", "is a TorchScript archive, not saved tensors",
+                       "save counts with torch.save");
         }
         return root;
     }
     if (archive.find("[Content_Types].xml") != nullptr) {
-        fail_at("NOT_A_COUNT_FILE", "", "is an Office document (.xlsx)", "export the sheet as CSV, one line a layer");
+        fail_input("NOT_A_COUNT_FILE", "", "is an Office document (.xlsx)",
+                   "export the sheet as CSV, one line a layer");
     }
     const bool arrays = std::any_of(archive.members().begin(), archive.members().end(),
                                     [](const ZipMember& member) { return member.name.ends_with(".npy"); });
-    fail_at("NOT_A_COUNT_FILE", "", "is a zip archive without a data.pkl, so no torch file",
-            arrays ? "this is an .npz: save the one array with numpy.save" : "");
+    fail_input("NOT_A_COUNT_FILE", "", "is a zip archive without a data.pkl, so no torch file",
+               arrays ? "this is an .npz: save the one array with numpy.save" : "");
 }
 
 // Elements of the storage that the tensor's last element needs; throws when the geometry does not fit the storage.
@@ -57,7 +55,7 @@ void check_geometry(const PtTensor& tensor) {
     for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis) {
         std::int64_t reach = 0;
         if (tensor.shape[axis] < 0 || tensor.strides[axis] < 0) {
-            fail_at("BAD_GEOMETRY", tensor.path, fmt::format("{} has a negative extent or stride", shape));
+            fail_input("BAD_GEOMETRY", tensor.path, fmt::format("{} has a negative extent or stride", shape));
         }
         empty = empty || tensor.shape[axis] == 0;
         overflow =
@@ -66,18 +64,18 @@ void check_geometry(const PtTensor& tensor) {
         overflow = overflow || __builtin_mul_overflow(tensor.shape[axis] - 1, tensor.strides[axis], &reach) ||
                    __builtin_add_overflow(last, reach, &last);
     }
-    if (tensor.offset < 0 || overflow) fail_at("BAD_GEOMETRY", tensor.path, fmt::format("{} is absurd", shape));
+    if (tensor.offset < 0 || overflow) fail_input("BAD_GEOMETRY", tensor.path, fmt::format("{} is absurd", shape));
     if (empty) return;
     if (last >= tensor.storage.elements) {
-        fail_at("BAD_GEOMETRY", tensor.path,
-                fmt::format("{} with offset {} and strides [{}] reaches element {} of a storage of {}", shape,
-                            tensor.offset, fmt::join(tensor.strides, ", "), last, tensor.storage.elements));
+        fail_input("BAD_GEOMETRY", tensor.path,
+                   fmt::format("{} with offset {} and strides [{}] reaches element {} of a storage of {}", shape,
+                               tensor.offset, fmt::join(tensor.strides, ", "), last, tensor.storage.elements));
     }
     // A view with overlapping elements could claim any size; counts never overlap.
     if (elements > tensor.storage.elements) {
-        fail_at("BAD_GEOMETRY", tensor.path,
-                fmt::format("{} has more elements than its storage of {}", shape, tensor.storage.elements),
-                "save tensor.contiguous()");
+        fail_input("BAD_GEOMETRY", tensor.path,
+                   fmt::format("{} has more elements than its storage of {}", shape, tensor.storage.elements),
+                   "save tensor.contiguous()");
     }
 }
 
@@ -108,12 +106,12 @@ class Storages {
         const std::string name = fmt::format("{}/data/{}", root_, storage.key);
         const ZipMember* member = archive_.find(name);
         if (member == nullptr) {
-            fail_at("MALFORMED", "", fmt::format("the record \"{}\" of the tensor is missing", name));
+            fail_input("MALFORMED", "", fmt::format("the record \"{}\" of the tensor is missing", name));
         }
         const auto bytes = static_cast<std::uint64_t>(storage.bytes());
         if (member->size != bytes) {
-            fail_at("BAD_GEOMETRY", name,
-                    fmt::format("the record has {} bytes, its storage claims {}", member->size, bytes));
+            fail_input("BAD_GEOMETRY", name,
+                       fmt::format("the record has {} bytes, its storage claims {}", member->size, bytes));
         }
         const auto [record, fresh] = records_.try_emplace(member);
         if (fresh) record->second = archive_.read(*member, bytes);
@@ -125,7 +123,7 @@ class Storages {
         if (member == nullptr) return true;  // torch wrote it from 2.1 on; before, only little-endian hosts matter
         const ZipBytes record = archive_.read(*member, max_text_record);
         const std::string_view order(reinterpret_cast<const char*>(record.bytes.data()), record.bytes.size());
-        if (order != "little" && order != "big") fail_at("MALFORMED", name, "is neither \"little\" nor \"big\"");
+        if (order != "little" && order != "big") fail_input("MALFORMED", name, "is neither \"little\" nor \"big\"");
         return order == "little";
     }
 
@@ -171,10 +169,12 @@ Tensor load_layers(const std::vector<PtLayer>& layers, Storages& storages, const
 [[noreturn]] void fail_bare_pickle(std::span<const std::byte> bytes) {
     constexpr std::string_view magic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
     if (bytes.size() >= 2 + magic.size() && std::memcmp(bytes.data() + 2, magic.data(), magic.size()) == 0) {
-        fail_at("LEGACY_FORMAT", "byte 2", "is a torch file in the legacy format (before torch 1.6), which is not read",
-                "load it with torch and save it again with torch.save");
+        fail_input("LEGACY_FORMAT", "byte 2",
+                   "is a torch file in the legacy format (before torch 1.6), which is not read",
+                   "load it with torch and save it again with torch.save");
     }
-    fail_at("NOT_A_COUNT_FILE", "byte 0", "is a bare Python pickle, not a torch file", "save counts with torch.save");
+    fail_input("NOT_A_COUNT_FILE", "byte 0", "is a bare Python pickle, not a torch file",
+               "save counts with torch.save");
 }
 
 }  // namespace
@@ -188,7 +188,7 @@ bool looks_like_pt(std::span<const std::byte> bytes) {
 DecodedCounts read_pt_counts(const std::shared_ptr<const MappedFile>& file, const CountOptions& options) {
     if (!looks_like_zip(file->bytes())) {
         if (looks_like_pt(file->bytes())) fail_bare_pickle(file->bytes());
-        fail_at("NOT_A_COUNT_FILE", "byte 0", "does not begin as a torch file, which is a zip archive");
+        fail_input("NOT_A_COUNT_FILE", "byte 0", "does not begin as a torch file, which is a zip archive");
     }
     std::optional<ZipArchive> archive;
     try {

@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/geometry.hpp"
 #include "counts_io/count_formats.hpp"
+#include "counts_io/fail_input.hpp"
 #include "counts_io/layer_stack.hpp"
 #include "counts_io/recorded_layout.hpp"
 #include "files/number_list.hpp"
@@ -20,21 +21,17 @@ namespace {
 
 constexpr std::int64_t default_tokens_per_slot = 256;
 
-[[noreturn]] void fail(std::string_view finding, std::string where, std::string what, std::string hint) {
-    throw Error(ErrorCode::input, std::move(where), std::move(what), std::move(hint)).as_finding(finding);
-}
-
 class RoutedIds {
   public:
     explicit RoutedIds(const Tensor& tensor) : tensor_(tensor) {
         if (tensor.shape.size() != 3 || !is_integer(tensor.dtype)) {
-            fail("BAD_GEOMETRY", "",
-                 fmt::format("{} [{}] are no routed ids", name_of(tensor.dtype), fmt::join(tensor.shape, ", ")),
-                 "ids are whole numbers [tokens, layers, top-k]");
+            fail_input("BAD_GEOMETRY", "",
+                       fmt::format("{} [{}] are no routed ids", name_of(tensor.dtype), fmt::join(tensor.shape, ", ")),
+                       "ids are whole numbers [tokens, layers, top-k]");
         }
         if (layers() > max_layers || top_k() > max_top_k) {
-            fail("BAD_GEOMETRY", "", fmt::format("{} layers and top-{} are those of no model", layers(), top_k()),
-                 "ids are [tokens, layers, top-k]");
+            fail_input("BAD_GEOMETRY", "", fmt::format("{} layers and top-{} are those of no model", layers(), top_k()),
+                       "ids are [tokens, layers, top-k]");
         }
     }
     std::int64_t tokens() const { return tensor_.shape[0]; }
@@ -82,13 +79,13 @@ class RoutedIds {
                std::int64_t width) const {
         const std::string where = fmt::format("token {}, layer {}, choice {}", token, layer, choice);
         if (expert < 0 || expert >= width) {
-            fail("BAD_GEOMETRY", where, fmt::format("id {} is none of 0..{}", expert, width - 1),
-                 "--experts is the number of logical experts; -1 alone is no expert");
+            fail_input("BAD_GEOMETRY", where, fmt::format("id {} is none of 0..{}", expert, width - 1),
+                       "--experts is the number of logical experts; -1 alone is no expert");
         }
         for (std::int64_t before = 0; before < choice; ++before) {
             if (id(token, layer, before) == expert) {
-                fail("MALFORMED", where, fmt::format("expert {} is chosen twice for one token", expert),
-                     "these are no routed ids [tokens, layers, top-k]; padding is -1");
+                fail_input("MALFORMED", where, fmt::format("expert {} is chosen twice for one token", expert),
+                           "these are no routed ids [tokens, layers, top-k]; padding is -1");
             }
         }
     }
@@ -104,7 +101,8 @@ DecodedCounts read_routed_ids(const std::shared_ptr<const MappedFile>& file, con
     const std::int64_t tokens_per_slot = options.tokens_per_slot.value_or(default_tokens_per_slot);
     const std::int64_t largest = ids.largest();
     if (largest < 0) {
-        fail("EMPTY_COUNTS", "", "no id names an expert: all are -1, or there is none", "record the routing again");
+        fail_input("EMPTY_COUNTS", "", "no id names an expert: all are -1, or there is none",
+                   "record the routing again");
     }
     DecodedCounts result;
     std::int64_t width = largest + 1;
@@ -116,7 +114,7 @@ DecodedCounts read_routed_ids(const std::shared_ptr<const MappedFile>& file, con
         result.columns = Columns::experts;
     }
     if (width > max_physical_slots) {
-        fail("BAD_GEOMETRY", "", fmt::format("id {} is that of no model", largest), "-1 alone is no expert");
+        fail_input("BAD_GEOMETRY", "", fmt::format("id {} is that of no model", largest), "-1 alone is no expert");
     }
     const std::int64_t slots = (ids.tokens() - 1) / tokens_per_slot + 1;
     require_plausible_size(cells_of(slots, ids.layers(), width), array.tensor.numel(),

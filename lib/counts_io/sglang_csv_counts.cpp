@@ -9,19 +9,14 @@
 #include "core/error.hpp"
 #include "core/geometry.hpp"
 #include "counts_io/count_formats.hpp"
+#include "counts_io/fail_input.hpp"
 #include "counts_io/layer_stack.hpp"
 #include "counts_io/name_facts.hpp"
 #include "counts_io/text_counts.hpp"
 #include "files/number_list.hpp"
 
 namespace eplb {
-namespace {
-
-[[noreturn]] void fail(std::string_view finding, std::string where, std::string what, std::string hint) {
-    throw Error(ErrorCode::input, std::move(where), std::move(what), std::move(hint)).as_finding(finding);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 bool looks_like_sglang_csv(std::span<const std::byte> bytes) {
     const std::string_view line = first_line(text_of(bytes));
@@ -31,9 +26,9 @@ bool looks_like_sglang_csv(std::span<const std::byte> bytes) {
 DecodedCounts read_sglang_csv_counts(const std::shared_ptr<const MappedFile>& file, const CountOptions& options) {
     const NumberTable table = parse_number_table(file->text(), {',', true, false});
     if (!looks_like_sglang_csv(file->bytes())) {
-        fail("NOT_A_COUNT_FILE", "line 1", "is not layer_id,expert_id,count", "the first line names the columns");
+        fail_input("NOT_A_COUNT_FILE", "line 1", "is not layer_id,expert_id,count", "the first line names the columns");
     }
-    if (!table.cells.whole()) fail("MALFORMED", "", "holds numbers with a fraction", "export the raw counts");
+    if (!table.cells.whole()) fail_input("MALFORMED", "", "holds numbers with a fraction", "export the raw counts");
     const std::vector<std::int64_t>& cells = table.cells.integers();
     const auto cell = [&](std::int64_t row, std::int64_t column) {
         return cells[static_cast<std::size_t>(row * 3 + column)];
@@ -42,14 +37,14 @@ DecodedCounts read_sglang_csv_counts(const std::shared_ptr<const MappedFile>& fi
     for (std::int64_t row = 0; row < table.rows; ++row) {
         const std::int64_t layer = cell(row, 0), expert = cell(row, 1);
         if (layer < 0 || layer >= options.layers.value_or(max_layers)) {
-            fail("BAD_GEOMETRY", table.place(row),
-                 fmt::format("layer {} is none of 0..{}", layer, options.layers.value_or(max_layers) - 1),
-                 "--layers is the number of the model's layers");
+            fail_input("BAD_GEOMETRY", table.place(row),
+                       fmt::format("layer {} is none of 0..{}", layer, options.layers.value_or(max_layers) - 1),
+                       "--layers is the number of the model's layers");
         }
         if (expert < 0 || expert >= options.experts.value_or(max_experts)) {
-            fail("BAD_GEOMETRY", table.place(row),
-                 fmt::format("expert {} is none of 0..{}", expert, options.experts.value_or(max_experts) - 1),
-                 "--experts is the number of the model's logical experts");
+            fail_input("BAD_GEOMETRY", table.place(row),
+                       fmt::format("expert {} is none of 0..{}", expert, options.experts.value_or(max_experts) - 1),
+                       "--experts is the number of the model's logical experts");
         }
         largest_layer = std::max(largest_layer, layer);
         largest_expert = std::max(largest_expert, expert);
@@ -62,9 +57,9 @@ DecodedCounts read_sglang_csv_counts(const std::shared_ptr<const MappedFile>& fi
     for (std::int64_t row = 0; row < table.rows; ++row) {
         const auto target = static_cast<std::size_t>(cell(row, 0) * experts + cell(row, 1));
         if (there[target]) {
-            fail("MALFORMED", table.place(row),
-                 fmt::format("expert {} of layer {} is there twice", cell(row, 1), cell(row, 0)),
-                 "give one dump a file; the sum of two is not made here");
+            fail_input("MALFORMED", table.place(row),
+                       fmt::format("expert {} of layer {} is there twice", cell(row, 1), cell(row, 0)),
+                       "give one dump a file; the sum of two is not made here");
         }
         there[target] = true;
         counts[target] = cell(row, 2);

@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/geometry.hpp"
 #include "counts_io/count_formats.hpp"
+#include "counts_io/fail_input.hpp"
 #include "counts_io/layer_stack.hpp"
 #include "counts_io/name_facts.hpp"
 #include "files/json_document.hpp"
@@ -26,10 +27,6 @@ namespace {
 constexpr std::string_view kept =
     "rank<r>.safetensors of an expert statistic has a tensor [experts] for each "
     "\"<iteration>_<layer>\"";
-
-[[noreturn]] void fail(std::string_view finding, std::string where, std::string what, std::string hint = "") {
-    throw Error(ErrorCode::input, std::move(where), std::move(what), std::move(hint)).as_finding(finding);
-}
 
 struct Key {
     std::int64_t iteration = 0, layer = 0;
@@ -56,7 +53,7 @@ Tensor view_of_entry(const SafetensorsFile& file, const SafetensorsEntry& entry)
     } else if (entry.dtype == "I64") {
         view.dtype = DType::int64;
     } else {
-        fail("UNSUPPORTED_TYPE", entry.name, fmt::format("is {}", entry.dtype), std::string(kept));
+        fail_input("UNSUPPORTED_TYPE", entry.name, fmt::format("is {}", entry.dtype), std::string(kept));
     }
     view.byte_swapped = std::endian::native == std::endian::big;
     view.shape = entry.shape;
@@ -78,8 +75,8 @@ void check_against_meta(const std::string& path, std::int64_t experts) {
         throw error.inside(meta);
     }
     if (stated != experts) {
-        fail("BAD_GEOMETRY", "", fmt::format("counts {} experts, {} says {}", experts, meta, stated),
-             "give the files of one run");
+        fail_input("BAD_GEOMETRY", "", fmt::format("counts {} experts, {} says {}", experts, meta, stated),
+                   "give the files of one run");
     }
 }
 
@@ -106,31 +103,32 @@ DecodedCounts read_trtllm_counts(const std::shared_ptr<const MappedFile>& file, 
     for (const SafetensorsEntry& entry : tensors.entries()) {
         const std::optional<Key> key = key_of(entry.name);
         if (!key || key->layer >= options.layers.value_or(max_layers)) {
-            fail("NOT_A_COUNT_FILE", entry.name,
-                 key ? fmt::format("layer {} is none of 0..{}", key->layer, options.layers.value_or(max_layers) - 1)
-                     : "the name is no \"<iteration>_<layer>\"",
-                 key ? "--layers is the number of the model's layers" : std::string(kept));
+            fail_input(
+                "NOT_A_COUNT_FILE", entry.name,
+                key ? fmt::format("layer {} is none of 0..{}", key->layer, options.layers.value_or(max_layers) - 1)
+                    : "the name is no \"<iteration>_<layer>\"",
+                key ? "--layers is the number of the model's layers" : std::string(kept));
         }
         if (entry.shape.size() != 1) {
-            fail("NOT_A_COUNT_FILE", entry.name,
-                 fmt::format("{} [{}] are the experts of tokens, or a co-occurrence, not counts", entry.dtype,
-                             fmt::join(entry.shape, ", ")),
-                 std::string(kept));
+            fail_input("NOT_A_COUNT_FILE", entry.name,
+                       fmt::format("{} [{}] are the experts of tokens, or a co-occurrence, not counts", entry.dtype,
+                                   fmt::join(entry.shape, ", ")),
+                       std::string(kept));
         }
         if (experts == 0) experts = entry.shape[0];
         if (entry.shape[0] != experts || experts == 0 || experts > max_experts) {
-            fail("BAD_GEOMETRY", entry.name,
-                 fmt::format("{} experts, the first tensor has {}", entry.shape[0], experts),
-                 "give the files of one run");
+            fail_input("BAD_GEOMETRY", entry.name,
+                       fmt::format("{} experts, the first tensor has {}", entry.shape[0], experts),
+                       "give the files of one run");
         }
         if (!iterations[key->iteration].emplace(key->layer, view_of_entry(tensors, entry)).second) {
-            fail("MALFORMED", entry.name,
-                 fmt::format("iteration {}, layer {} is there twice", key->iteration, key->layer));
+            fail_input("MALFORMED", entry.name,
+                       fmt::format("iteration {}, layer {} is there twice", key->iteration, key->layer));
         }
         layers.insert(key->layer);
         stored += experts;
     }
-    if (iterations.empty()) fail("NOT_A_COUNT_FILE", "", "holds no tensor", std::string(kept));
+    if (iterations.empty()) fail_input("NOT_A_COUNT_FILE", "", "holds no tensor", std::string(kept));
     check_against_meta(file->path(), experts);
     const std::int64_t rows = options.layers ? *options.layers : *layers.rbegin() + 1;
     const auto slots = static_cast<std::int64_t>(iterations.size());
@@ -145,8 +143,8 @@ DecodedCounts read_trtllm_counts(const std::shared_ptr<const MappedFile>& file, 
         for (const std::int64_t layer : layers) {
             const auto found = by_layer.find(layer);
             if (found == by_layer.end()) {
-                fail("MALFORMED", fmt::format("{}_{}", iteration, layer), "is missing",
-                     "every iteration has every layer: the file of a run that ended early is not whole");
+                fail_input("MALFORMED", fmt::format("{}_{}", iteration, layer), "is missing",
+                           "every iteration has every layer: the file of a run that ended early is not whole");
             }
             for (std::int64_t expert = 0; expert < experts; ++expert) {
                 slot[layer * experts + expert] = integer_at(found->second, expert);

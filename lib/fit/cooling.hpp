@@ -31,6 +31,6 @@ inline double draw_exponential(Random& random) {
 
 // A temperature that falls to a hundredth in this many steps.
 inline constexpr int cooling_stages = 256;
-inline constexpr double cooling = 0.9821718891880378;  // 0.01^(1/256)
+inline constexpr double cooling_factor = 0.9821718891880378;  // 0.01^(1/256)
 
 }  // namespace eplb

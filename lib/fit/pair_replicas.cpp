@@ -30,7 +30,7 @@ class PairReplicas {
     void run(std::int64_t proposals) {
         double temperature = pair_temperature;
         std::int64_t done = 0;
-        for (int stage = 1; stage <= cooling_stages; ++stage, temperature *= cooling) {
+        for (int stage = 1; stage <= cooling_stages; ++stage, temperature *= cooling_factor) {
             for (; done < proposals * stage / cooling_stages; ++done) propose(temperature);
         }
     }

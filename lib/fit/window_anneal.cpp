@@ -49,7 +49,7 @@ class WindowAnnealer {
         const double perfect = root32(static_cast<double>(ranks_));
         double share = small ? first_temperature_small : first_temperature / static_cast<double>(ranks_);
         std::int64_t done = 0;
-        for (int stage = 1; stage <= cooling_stages; ++stage, share *= cooling) {
+        for (int stage = 1; stage <= cooling_stages; ++stage, share *= cooling_factor) {
             while (done < proposals * stage / cooling_stages) {
                 temperature_ = small ? share : share * (energy_ - perfect);
                 for (std::int64_t i = 0; i < block; ++i, ++done) {

@@ -14,7 +14,7 @@ namespace eplb {
 namespace {
 
 namespace fs = std::filesystem;
-using Kind = TensorRole::Kind;
+using RoleKind = TensorRole::Kind;
 
 // Hands every tensor of the checkpoint to `take`, with its shard and role.
 template <typename Take>
@@ -56,8 +56,8 @@ void require_routers(const Checkpoint& checkpoint, const ModelFamily& family, co
     for_each_tensor(checkpoint, family,
                     [&](const SafetensorsFile& shard, const SafetensorsEntry& entry, const TensorRole& role) {
                         if (!index.by_layer.contains(role.layer)) return;
-                        if (role.kind == Kind::router_ids) ids.insert(role.suffix);
-                        if (role.kind != Kind::router_rows) return;
+                        if (role.kind == RoleKind::router_ids) ids.insert(role.suffix);
+                        if (role.kind != RoleKind::router_rows) return;
                         rows.insert(role.suffix);
                         if (entry.shape.empty() || entry.shape[0] != experts) {
                             throw Error(ErrorCode::input, fmt::format("{}: {}", shard.path(), entry.name),
@@ -83,7 +83,7 @@ void require_stacked(const Checkpoint& checkpoint, const ModelFamily& family) {
     if (family.name != "generic") return;
     std::set<std::string> found;
     for_each_tensor(checkpoint, family, [&](const SafetensorsFile&, const SafetensorsEntry&, const TensorRole& role) {
-        if (role.kind == Kind::stacked) found.insert(role.suffix);
+        if (role.kind == RoleKind::stacked) found.insert(role.suffix);
     });
     require_names(checkpoint, family.stacked, found, "--stacked");
 }

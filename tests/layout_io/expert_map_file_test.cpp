@@ -28,7 +28,7 @@ std::string refusal(const std::string& text) {
     return "";
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& with) {
+std::string with_first(std::string text, const std::string& what, const std::string& with) {
     text.replace(text.find(what), what.size(), with);
     return text;
 }
@@ -43,19 +43,20 @@ const std::string written_by_the_engine =
 TEST_CASE("an expert map that says the layout is taken, whatever else it says") {
     CHECK(refusal(written_by_the_engine).empty());
     CHECK(refusal(encode_expert_map(two_layers())).empty());
-    CHECK(refusal(replaced(written_by_the_engine, "\"layer_id\": 1", "\"layer_id\": 7")).empty());  // read by position
+    CHECK(
+        refusal(with_first(written_by_the_engine, "\"layer_id\": 1", "\"layer_id\": 7")).empty());  // read by position
 }
 
 TEST_CASE("an expert map of another layout is refused at the place") {
-    CHECK(refusal(replaced(written_by_the_engine, "[2, 0]}, {\"device_id\": 1, \"device_expert\": [1, 2]",
-                           "[1, 2]}, {\"device_id\": 1, \"device_expert\": [2, 0]"))
+    CHECK(refusal(with_first(written_by_the_engine, "[2, 0]}, {\"device_id\": 1, \"device_expert\": [1, 2]",
+                             "[1, 2]}, {\"device_id\": 1, \"device_expert\": [2, 0]"))
               .find("$.layer_list[0].device_list[0].device_expert[0]: is expert 1, the layout has expert 2 there") !=
           std::string::npos);  // devices swapped
-    CHECK(refusal(replaced(written_by_the_engine, "[0, 1]", "[1, 0]"))
+    CHECK(refusal(with_first(written_by_the_engine, "[0, 1]", "[1, 0]"))
               .find("$.layer_list[1].device_list[0].device_expert[0]") != std::string::npos);  // slots swapped
-    CHECK(refusal(replaced(written_by_the_engine, "[2, 0]", "[2]")).find("has 1 slots, the layout has 2") !=
+    CHECK(refusal(with_first(written_by_the_engine, "[2, 0]", "[2]")).find("has 1 slots, the layout has 2") !=
           std::string::npos);
-    CHECK(refusal(replaced(written_by_the_engine, "\"moe_layer_count\": 2", "\"moe_layer_count\": 3"))
+    CHECK(refusal(with_first(written_by_the_engine, "\"moe_layer_count\": 2", "\"moe_layer_count\": 3"))
               .find("is 3, the layout has 2") != std::string::npos);
     CHECK(refusal(R"({"moe_layer_count": 2, "layer_list": []})").find("has 0 layers, the layout has 2") !=
           std::string::npos);
