@@ -129,8 +129,10 @@ FitOptions parse_options(int argc, char** argv) {
     app.add_option("--seed", options.seed, "Seed of every random choice")
         ->check(cli::whole_number_from(0, std::numeric_limits<std::int64_t>::max()))
         ->capture_default_str();
-    CLI::Option* current = app.add_option("--current", options.current,
-                                          "Layout in service: compare with it, keep its rows and slots where possible");
+    CLI::Option* current =
+        app.add_option("--current", options.current,
+                       "Layout in service, a file or trivial: compare with it, keep its rows and slots where "
+                       "possible");
     app.add_option("--min-gain", options.min_gain,
                    "Keep a layer's current row when its step value falls by less than this ratio")
         ->check(cli::number_between(0.0, 1.0))

@@ -43,10 +43,12 @@ void refuse_outputs_in_the_way(const FitOptions& options) {
                 throw Error(ErrorCode::usage, "--out", fmt::format("{} is one of the count files", path));
             }
         }
-        if (!options.force && fs::exists(path, ignored)) {
-            throw Error(ErrorCode::output, path, "exists", "give --force to replace it");
-        }
     }
+    if (!options.force && fs::exists(outputs[1], ignored) && !fs::exists(outputs[0], ignored)) {
+        throw Error(ErrorCode::output, outputs[1],
+                    "exists without its layout: an earlier run was ended between the two", "--force replaces it");
+    }
+    for (const std::string& path : outputs) require_writable(path, options.force);
 }
 
 // What the same counts give without redundant slots; none where that is no other layout, and a note says why.
@@ -75,7 +77,9 @@ std::vector<Subject> baselines(const FitReport& report, const Geometry& geometry
         subjects.push_back(make_subject(name, std::move(result.layout), std::vector<int>{}));
     }
     if (auto bare = without_redundancy(report, geometry, fits, notes)) subjects.push_back(std::move(*bare));
-    if (options.current) {
+    if (options.current == "trivial") {
+        subjects.push_back(make_subject("current", trivial_layout(geometry), std::vector<int>{}));
+    } else if (options.current) {
         LayoutInput current = load_layout(*options.current, options.ranks, *report.input);
         subjects.push_back(make_subject("current", std::move(current.file.layout), std::move(current.fitted)));
     }

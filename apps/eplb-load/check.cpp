@@ -48,6 +48,7 @@ std::string text_of(const CheckOptions& options, const AdmissionReport& report) 
 }  // namespace
 
 int run_check(const CheckOptions& options) {
+    if (options.attest) require_writable(*options.attest, options.force);
     const AdmissionReport report = admit(request_of(options));
     if (options.attest && report.attestation) {
         OutputSet outputs(options.force);

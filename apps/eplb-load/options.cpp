@@ -16,7 +16,7 @@ namespace {
 void add_check(CLI::App& app, CheckOptions& options) {
     app.add_option("LAYOUT", options.layout, "Layout, X.json with X.manifest.json beside it")->required();
     app.add_option("--table", options.table, "Dispatch table to load, .npy int32 [R, L, E]");
-    app.add_option("--current", options.current, "Layout in force now: counts what would move");
+    app.add_option("--current", options.current, "Layout in force now, a file or trivial: counts what would move");
     std::string engines;
     for (const EngineProfile& profile : engine_profiles()) {
         engines += fmt::format("\n{}: {}", profile.name, profile.summary);

@@ -47,7 +47,7 @@ LayoutFile layout_of(const TableOptions& options) {
     }
     std::optional<int> experts = options.experts;
     if (!experts && fitted) experts = fitted->geometry.experts;
-    LayoutFile layout = read_layout(options.layout, options.ranks ? *options.ranks : fitted->geometry.ranks, experts);
+    LayoutFile layout = read_layout(*file, options.ranks ? *options.ranks : fitted->geometry.ranks, experts);
     if (fitted && fitted->geometry != layout.layout.geometry()) {
         throw Error(
             ErrorCode::input, manifest_path(options.layout),

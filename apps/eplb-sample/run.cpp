@@ -64,6 +64,7 @@ std::string text_report(const Sample& sample, const SampleOptions& options) {
 }  // namespace
 
 int run(const SampleOptions& options) {
+    require_writable(options.out, options.force);
     const Sample sample = generate(options.spec, options.common.thread_count(), cli::progress_bar("making counts"));
     write_counts(sample, options);
     cli::print(options.common.json ? json_report(sample, options) : text_report(sample, options));

@@ -36,6 +36,15 @@ std::vector<std::string> baseline_names(const ScoreOptions& options) {
     return names;
 }
 
+void refuse_stdin_twice(const ScoreOptions& options) {
+    std::vector<std::string> names = baseline_names(options);
+    names.push_back(options.layout);
+    names.insert(names.end(), options.counts.files.begin(), options.counts.files.end());
+    if (std::count(names.begin(), names.end(), "-") > 1) {
+        throw Error(ErrorCode::usage, "-", "stdin can be read for one input only", "save the others as files");
+    }
+}
+
 Subject baseline(const std::string& name, const Geometry& geometry, const ScoreOptions& options,
                  const CountInput& input) {
     if (name == "trivial" || name == "random") {
@@ -207,6 +216,7 @@ std::vector<std::string> notes_of(const ScoreReport& report) {
 }  // namespace
 
 int run(const ScoreOptions& options) {
+    refuse_stdin_twice(options);
     const CountInput input = load_counts(options.counts, options.common.thread_count());
     const LayoutInput layout = load_layout(options.layout, options.ranks, input);
 

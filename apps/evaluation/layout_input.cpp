@@ -46,10 +46,10 @@ std::vector<int> fitted_slots(const Manifest& manifest, const CountInput& input)
 }  // namespace
 
 LayoutInput load_layout(const std::string& path, std::optional<int> ranks, const CountInput& input) {
-    const std::string sha256 = sha256_hex(MappedFile::open(path)->bytes());
+    const auto file = MappedFile::open(path);
     LayoutInput layout;
-    layout.manifest = find_manifest(path, sha256);
-    layout.file = read_layout(path, ranks_of(path, ranks, layout.manifest), input.counts.experts());
+    layout.manifest = find_manifest(path, sha256_hex(file->bytes()));
+    layout.file = read_layout(*file, ranks_of(path, ranks, layout.manifest), input.counts.experts());
     const Geometry& geometry = layout.file.layout.geometry();
     if (geometry.layers != input.counts.layers()) {
         throw Error(

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -119,6 +120,8 @@ struct OutputSet::State {
 
     bool force = false, committed = false;
     std::vector<Pending> outputs;
+
+    std::map<std::string, std::string> folders() const;  // folder -> path of an output in it
 };
 
 OutputSet::OutputSet(bool force) : state_(std::make_unique<State>()) {
@@ -151,7 +154,17 @@ void OutputSet::add(const std::string& path, std::string_view text) {
     add(path, std::as_bytes(std::span(text)));
 }
 
+// The folders of the outputs, each once and in one order, so that no two writers wait for each other.
+std::map<std::string, std::string> OutputSet::State::folders() const {
+    std::map<std::string, std::string> path_of;
+    for (const Pending& output : outputs) path_of.emplace(folder_of(output.target), output.path);
+    return path_of;
+}
+
 void OutputSet::commit() {
+    const std::map<std::string, std::string> path_of = state_->folders();
+    std::vector<FolderLock> locks;
+    for (const auto& [folder, path] : path_of) locks.emplace_back(path, folder);
     for (State::Pending& output : state_->outputs) {
         if (!state_->force) {
             publish_exclusively(output.path, output.temporary, output.target);
@@ -162,13 +175,14 @@ void OutputSet::commit() {
         output.published = true;
     }
     state_->committed = true;  // from here on the outputs stand, synced or not
-    std::vector<std::string> synced;
-    for (const State::Pending& output : state_->outputs) {
-        const std::string folder = folder_of(output.target);
-        if (std::find(synced.begin(), synced.end(), folder) != synced.end()) continue;
-        sync_folder(output.path, folder);
-        synced.push_back(folder);
-    }
+    for (const auto& [folder, path] : path_of) sync_folder(path, folder);
+}
+
+void require_writable(const std::string& path, bool force) {
+    std::optional<mode_t> ignored;
+    const std::string target = resolve_target(path, force, ignored), probe = temporary_beside(target, path);
+    OpenFile file(path, probe);
+    ::unlink(probe.c_str());
 }
 
 }  // namespace eplb

@@ -11,7 +11,8 @@ namespace eplb {
 
 // The outputs of one run. add() writes a temporary neighbour of the path, fsyncs it, re-reads and compares it; commit()
 // renames them in the order of add() (so the layout is added last) and fsyncs the folder. Without commit() nothing is
-// left behind. Without `force` an existing path is Error{output}, and of several writers at once exactly one commits.
+// left behind. Without `force` an existing path is Error{output}, and of several writers at once exactly one commits;
+// with it the files that stand in the end are all of one writer.
 // Every failure is Error{output} that names the path and the system's reason.
 class OutputSet {
   public:
@@ -28,5 +29,9 @@ class OutputSet {
     struct State;
     std::unique_ptr<State> state_;
 };
+
+// What add() and commit() would refuse after hours of work, refused before them: a path that exists or is no file, and
+// a folder that is missing or takes no new file. Throws Error{output} as they do.
+void require_writable(const std::string& path, bool force);
 
 }  // namespace eplb

@@ -2,12 +2,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "core/error.hpp"
@@ -40,6 +43,28 @@ void sync_folder(const std::string& path, const std::string& folder) {
         fail_output(path, "its folder cannot be synced", reason);
     }
 }
+
+FolderLock::FolderLock(const std::string& path, const std::string& folder)
+    : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (descriptor_ < 0) return;  // the rename will say what is wrong with the folder
+    constexpr auto pause = std::chrono::milliseconds(10);
+    constexpr int attempts = 3000;
+    for (int attempt = 0; ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0; ++attempt) {
+        if (errno == EINTR) continue;
+        if (errno != EWOULDBLOCK) return;
+        if (attempt == attempts) {
+            ::close(std::exchange(descriptor_, -1));
+            fail_output(path, "its folder is kept locked by another program", EWOULDBLOCK);
+        }
+        std::this_thread::sleep_for(pause);
+    }
+}
+
+FolderLock::~FolderLock() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+FolderLock::FolderLock(FolderLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 std::string temporary_beside(const std::string& target, const std::string& path) {
     std::uint64_t word = 0;

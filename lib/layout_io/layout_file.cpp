@@ -10,6 +10,7 @@
 #include "files/digest.hpp"
 #include "files/json_document.hpp"
 #include "files/mapped_file.hpp"
+#include "layout_io/foreign_layout.hpp"
 
 namespace eplb {
 namespace {
@@ -29,7 +30,10 @@ JsonValue map_of(JsonValue root) {
         root.fail("NO_LAYOUT", "holds counts (logical_count), not a layout",
                   "validate it without --layout; eplb-fit makes a layout of it");
     }
-    root.fail("NO_LAYOUT", fmt::format("has no key {}", map_key));
+    if (const std::string foreign = foreign_layout_object(root); !foreign.empty()) {
+        root.fail("NO_LAYOUT", foreign + ", no layout", layout_form_hint);
+    }
+    root.fail("NO_LAYOUT", fmt::format("has no key {}", map_key), layout_form_hint);
 }
 
 void note_not_integer(RawLayout& layout, JsonValue value, std::string text) {
@@ -86,6 +90,7 @@ std::string encode_layout(const Layout& layout) {
 }
 
 RawLayout decode_raw_layout(std::string_view text, std::string path) {
+    refuse_foreign_layout(text);
     const JsonDocument document = JsonDocument::parse(text);
     RawLayout layout;
     layout.path = std::move(path);
@@ -152,13 +157,16 @@ Layout decode_layout(std::string_view text, int ranks, std::optional<int> expert
     return Layout(geometry, std::move(slots));
 }
 
-LayoutFile read_layout(const std::string& path, int ranks, std::optional<int> experts) {
-    const auto file = MappedFile::open(path);
+LayoutFile read_layout(const MappedFile& file, int ranks, std::optional<int> experts) {
     try {
-        return {path, sha256_hex(file->bytes()), decode_layout(file->text(), ranks, experts)};
+        return {file.path(), sha256_hex(file.bytes()), decode_layout(file.text(), ranks, experts)};
     } catch (...) {
-        rethrow_inside(path);
+        rethrow_inside(file.path());
     }
+}
+
+LayoutFile read_layout(const std::string& path, int ranks, std::optional<int> experts) {
+    return read_layout(*MappedFile::open(path), ranks, experts);
 }
 
 std::string manifest_path(const std::string& layout_path) {

@@ -7,6 +7,7 @@
 
 #include "core/layout.hpp"
 #include "core/raw_layout.hpp"
+#include "files/mapped_file.hpp"
 
 namespace eplb {
 
@@ -22,6 +23,7 @@ struct LayoutFile {
 // JSON path when it is not a rectangular map of whole numbers, when P does not divide by R, when an id is outside
 // 0..E-1, and when there is any other key. The layout may be illegal otherwise: `check` judges it.
 LayoutFile read_layout(const std::string& path, int ranks, std::optional<int> experts);
+LayoutFile read_layout(const MappedFile& file, int ranks, std::optional<int> experts);  // stdin can be read only once
 
 // The same from a file that has been read already.
 Layout decode_layout(std::string_view text, int ranks, std::optional<int> experts);

@@ -415,10 +415,12 @@ std::optional<Manifest> find_manifest(const std::string& layout_path, const std:
     if (layout_path == "-" || !std::filesystem::exists(path, ignored)) return std::nullopt;
     Manifest manifest = read_manifest(path);
     if (manifest.layout_sha256 != layout_sha256) {
-        throw Error(ErrorCode::input, path,
-                    fmt::format("belongs to another layout file: sha256 {} there, {} here", manifest.layout_sha256,
-                                layout_sha256),
-                    "one of the two was edited or copied alone; fit again, or remove the manifest")
+        throw Error(
+            ErrorCode::input, path,
+            fmt::format("belongs to another layout file: sha256 {} there, {} here", manifest.layout_sha256,
+                        layout_sha256),
+            "one of the two was edited or copied alone, or a run was ended between the two: fit again, or remove the "
+            "manifest")
             .as_finding("MANIFEST_MISMATCH");
     }
     return manifest;
