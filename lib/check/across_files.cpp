@@ -7,6 +7,7 @@
 
 #include "check/counts.hpp"
 #include "check/counts/checks.hpp"
+#include "check/files_differ.hpp"
 #include "check/rank_set.hpp"
 
 namespace eplb {
@@ -105,9 +106,10 @@ void check_sum_of_totals(std::span<const CountReport> reports, const CountOption
 }
 
 constexpr std::string_view other_window = "the files are not the windows, or the ranks of a window, of one model";
-constexpr std::array<CountCode, 13> together_codes{{
+constexpr std::array<CountCode, 14> together_codes{{
     {"FILES_DISAGREE", Severity::error, other_window},
     {"IDENTICAL_FILES", Severity::error, "the same counts would be summed or judged twice"},
+    {"FILES_DIFFER", Severity::warning},
     {"REDUCTION_NOT_STATED", Severity::error, "whether to sum the files depends on it: say --reduction"},
     {"REDUCTION_CONFLICT", Severity::error, other_window},
     {"RANK_TWICE", Severity::error, other_window},
@@ -133,6 +135,7 @@ std::vector<Finding> check_counts_together(std::span<const CountReport> reports,
     check_one_reduction(reports, findings);
     check_sample_size(reports, findings);
     check_sum_of_totals(reports, options, findings);
+    check::check_files_differ(reports, findings);
     accept_findings(findings, options.accepted);
     sort_by_severity(findings);
     return findings;

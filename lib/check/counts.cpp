@@ -7,7 +7,9 @@
 #include "check/count_check.hpp"
 #include "check/counts/checks.hpp"
 #include "check/top_k_guess.hpp"
+#include "check/variation.hpp"
 #include "core/error.hpp"
+#include "core/record_split.hpp"
 
 namespace eplb {
 namespace {
@@ -217,6 +219,11 @@ struct CountRun {
                 if (stage(CheckStage::sums) && statistics.total != 0) {
                     stage(CheckStage::traffic);
                     if (whole) report.top_k_guess = guess_top_k(statistics);
+                    if (options.files.size() > 1) {
+                        report.alternate_variation = median_variation(
+                            tensor, statistics,
+                            split_record_slots(statistics.filled, Holdout::interleave, statistics.first_equal));
+                    }
                 }
                 report.statistics = std::move(statistics);
             }

@@ -24,6 +24,7 @@ struct CountReport {
     std::optional<WindowFacts> window;          // as given to check_counts
     LeftOut left_out;                // by the flags of CountOptions::selection; `statistics` are without them
     std::optional<int> top_k_guess;  // only where the totals leave no other reading
+    double alternate_variation = 0;  // median_variation() between alternate record slots; of one of several files
     std::vector<Finding> findings;   // most severe first
 
     bool ok() const { return !any_at_least(findings, Severity::error); }

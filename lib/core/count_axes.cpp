@@ -11,7 +11,7 @@
 namespace eplb {
 namespace {
 
-constexpr const char* flag = "--axes";
+constexpr const char* axes_flag = "--axes";
 constexpr std::array<std::string_view, 3> names{"slots", "layers", "experts"};  // by CountAxis
 
 }  // namespace
@@ -24,7 +24,7 @@ CountAxes parse_count_axes(std::string_view text) {
         const auto name = std::find(names.begin(), names.end(), word);
         const auto axis = static_cast<CountAxis>(name - names.begin());
         if (name == names.end() || std::find(axes.begin(), axes.end(), axis) != axes.end()) {
-            throw Error(ErrorCode::usage, flag,
+            throw Error(ErrorCode::usage, axes_flag,
                         fmt::format("'{}' {}", word, name == names.end() ? "is no axis" : "stands there twice"),
                         "name slots, layers and experts in the order of the file, for example layers,slots,experts");
         }
@@ -33,7 +33,7 @@ CountAxes parse_count_axes(std::string_view text) {
     }
     const bool slots = std::find(axes.begin(), axes.end(), CountAxis::slots) != axes.end();
     if (axes.size() != (slots ? 3 : 2)) {
-        throw Error(ErrorCode::usage, flag, fmt::format("'{}' does not name both layers and experts", text),
+        throw Error(ErrorCode::usage, axes_flag, fmt::format("'{}' does not name both layers and experts", text),
                     "only slots may be missing, for a file of one record slot");
     }
     return axes;
@@ -52,7 +52,7 @@ Tensor in_order(Tensor tensor, std::span<const CountAxis> axes) {
         strides.erase(strides.begin());
     }
     if (axes.size() != shape.size()) {
-        throw Error(ErrorCode::usage, flag,
+        throw Error(ErrorCode::usage, axes_flag,
                     fmt::format("{} names {} axes, the array has {}: [{}]", axes_text(axes), axes.size(), shape.size(),
                                 fmt::join(tensor.shape, ", ")));
     }

@@ -67,7 +67,7 @@ void refuse_foreign_layout(std::string_view content) {
     std::string_view format = binary_format(content);
     if (format.empty()) format = text_format(content);
     if (format.empty()) return;
-    throw Error(ErrorCode::input, "", fmt::format("is {}, no layout", format), layout_form_hint)
+    throw Error(ErrorCode::input, "", fmt::format("is {}, not a layout", format), layout_form_hint)
         .as_finding("NO_LAYOUT");
 }
 

@@ -31,7 +31,7 @@ JsonValue map_of(JsonValue root) {
                   "validate it without --layout; eplb-fit makes a layout of it");
     }
     if (const std::string foreign = foreign_layout_object(root); !foreign.empty()) {
-        root.fail("NO_LAYOUT", foreign + ", no layout", layout_form_hint);
+        root.fail("NO_LAYOUT", foreign + ", not a layout", layout_form_hint);
     }
     root.fail("NO_LAYOUT", fmt::format("has no key {}", map_key), layout_form_hint);
 }
